@@ -1,0 +1,1 @@
+"""Edges of the platform: storage, launchers, Kafka and table-log look-ups."""

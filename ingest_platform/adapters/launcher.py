@@ -1,0 +1,55 @@
+"""What every launcher of drivers can do, wherever the drivers run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ingest_platform.model.status import RunsAt
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One driver to start.
+
+    Attributes:
+        spec_path: The `defs.yaml`; `name` chooses among several streams in it.
+        name: The stream.
+        log_dir: Folder of this stream's logs.
+        env: The driver's whole environment. Holds secrets: kept out of `repr`.
+    """
+
+    spec_path: Path
+    name: str
+    log_dir: Path
+    env: Mapping[str, str] = field(repr=False)
+
+
+class Launcher(Protocol):
+    """Starts and ends drivers that outlive the process that started them."""
+
+    def launch(self, launch: Launch) -> RunsAt:
+        """Start a driver and return at once; whether it becomes healthy, its status will say.
+
+        Raises:
+            ServiceStartError: The process could not even be created.
+        """
+        ...
+
+    def alive(self, runs_at: RunsAt) -> bool | None:
+        """Whether that very driver still exists; None when it cannot be known from here."""
+        ...
+
+    def drain(self, runs_at: RunsAt) -> bool:
+        """Ask the driver to finish its batch and exit; False when it is not there."""
+        ...
+
+    def kill(self, runs_at: RunsAt) -> bool:
+        """End the driver and what it left behind, now; False when nothing was there."""
+        ...
+
+    def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:
+        """The end of the driver's log; empty when it cannot be read from here."""
+        ...

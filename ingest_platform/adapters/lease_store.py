@@ -1,0 +1,88 @@
+"""The lease: one object per generation, made by conditional create.
+
+No clock decides anything here. Whoever created the highest generation holds the lease; everyone
+else finds out by asking `superseded`, and ends.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from ingest_platform.adapters.objects import ObjectStore
+from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.model.lease import Lease
+
+_KEY = re.compile(r".*/(\d{10})\.json")
+_KEPT = 10  # generations that stay, as the stream's recent history
+_TRIES = 100
+
+
+class LeaseStore:
+    """The lease of stream `name`, at `streams/<name>/lease/<generation>.json`."""
+
+    def __init__(self, objects: ObjectStore, name: str) -> None:
+        self._objects = objects
+        self._folder = f"streams/{name}/lease"
+
+    def current(self) -> Lease | None:
+        """The lease that counts: the highest generation; None before the first driver."""
+        generations = self._generations()
+        while generations:
+            # An older generation may be pruned between the listing and the reading of it.
+            data = self._objects.get(self._key(generations[-1]))
+            if data is not None:
+                return Lease.from_json(data)
+            generations.pop()
+        return None
+
+    def take(self, holder: str, purpose: str, now: datetime) -> Lease:
+        """Take over: create the generation after the current one, and prune old ones.
+
+        Args:
+            holder: Where the holder runs, `host:pid` or a pod's name.
+            purpose: `stream` or `repair`.
+            now: Recorded for people; it decides nothing.
+
+        Raises:
+            StorageUnavailableError: Others took 100 generations in turn meanwhile.
+        """
+        tried = 0
+        for _ in range(_TRIES):
+            tried = max([tried, *self._generations()]) + 1
+            lease = Lease(tried, holder, now.isoformat(timespec="seconds"), purpose)
+            if self._objects.create(self._key(tried), lease.to_json().encode()):
+                self._prune(tried)
+                return lease
+        raise StorageUnavailableError(
+            f"{_TRIES} attempts to take the lease lost against others",
+            where=f"{self._objects.root}/{self._folder}",
+            remedy="find out what keeps starting drivers of this stream, and stop it",
+        )
+
+    def superseded(self, lease: Lease) -> bool:
+        """Whether the holder of `lease` must end. One listing of at most a dozen names.
+
+        Also true when the lease itself is gone: someone removed the stream's state, and going on
+        beside whoever starts afresh there would double data.
+        """
+        generations = self._generations()
+        return not generations or generations[-1] > lease.generation
+
+    def _prune(self, newest: int) -> None:
+        """Remove old generations.
+
+        A slow taker may re-create a generation that was pruned under it. That is harmless, since
+        only the highest counts, and is why `superseded` compares with the highest rather than
+        looking for the next one.
+        """
+        for generation in self._generations():
+            if generation <= newest - _KEPT:
+                self._objects.delete(self._key(generation))
+
+    def _generations(self) -> list[int]:
+        matches = (_KEY.fullmatch(key) for key in self._objects.list(self._folder))
+        return sorted(int(match[1]) for match in matches if match)
+
+    def _key(self, generation: int) -> str:
+        return f"{self._folder}/{generation:010d}.json"

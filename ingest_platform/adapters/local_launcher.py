@@ -1,0 +1,101 @@
+"""Drivers as processes of this host, detached from whoever launched them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ingest_platform.adapters import detach, log_files
+from ingest_platform.adapters.launcher import Launch
+from ingest_platform.adapters.processes import session_members, started_ticks
+from ingest_platform.errors import ServiceStartError
+from ingest_platform.model.status import RunsAt
+
+DRIVER = (sys.executable, "-m", "ingest_platform.drivers.stream")
+_SPAWN_SECONDS = 30
+
+
+class LocalLauncher:
+    """A `Launcher` on this host.
+
+    Each driver leads a session of its own, so that neither Ctrl-C in a terminal nor a reload of
+    Dagster's code server reaches it, and its JVM can be ended with it.
+    """
+
+    def __init__(self, command: Sequence[str] = DRIVER) -> None:
+        self._command = tuple(command)
+
+    def launch(self, launch: Launch) -> RunsAt:
+        """Start `COMMAND <spec path> --name NAME`, its output in `<log_dir>/driver.log`.
+
+        The driver finds the path of its log in `INGEST_LOG_FILE`.
+        """
+        log = log_files.begin(launch.log_dir)
+        pid = self._spawn(
+            [*self._command, str(launch.spec_path), "--name", launch.name],
+            log,
+            {**launch.env, "INGEST_LOG_FILE": str(log)},
+        )
+        return RunsAt(
+            launcher="local",
+            host=socket.gethostname(),
+            pid=pid,
+            started_ticks=started_ticks(pid) or 0.0,  # 0: it has ended already
+            log=str(log),
+        )
+
+    def alive(self, runs_at: RunsAt) -> bool | None:
+        """By pid and start time; None for a driver of another host."""
+        if runs_at.host != socket.gethostname():
+            return None
+        return self._leads(runs_at)
+
+    def drain(self, runs_at: RunsAt) -> bool:
+        """SIGTERM to the driver itself: its JVM must live until the batch is committed."""
+        if not self.alive(runs_at):
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(runs_at.pid, signal.SIGTERM)
+        return True
+
+    def kill(self, runs_at: RunsAt) -> bool:
+        """SIGKILL to the driver, its JVM and its workers, also when only those are left."""
+        if runs_at.host != socket.gethostname() or not runs_at.started_ticks:
+            return False
+        if not self._leads(runs_at) and started_ticks(runs_at.pid) is not None:
+            return False  # the pid was given to another process: nothing of the driver is left
+        members = session_members(runs_at.pid, since_ticks=runs_at.started_ticks)
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return bool(members)
+
+    def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:
+        """The end of the log file that `launch` named."""
+        here = runs_at.log and runs_at.host == socket.gethostname()
+        return log_files.tail(Path(runs_at.log), lines) if here else ""
+
+    @staticmethod
+    def _leads(runs_at: RunsAt) -> bool:
+        ticks = started_ticks(runs_at.pid) if runs_at.pid > 0 else None
+        return ticks is not None and ticks == runs_at.started_ticks
+
+    @staticmethod
+    def _spawn(command: list[str], log: Path, env: dict[str, str]) -> int:
+        helper = [sys.executable, "-I", "-S", str(detach.__file__), str(log), *command]
+        done = subprocess.run(
+            helper, env=env, capture_output=True, text=True, timeout=_SPAWN_SECONDS, check=False
+        )
+        if done.returncode:
+            raise ServiceStartError(
+                f"the driver's process could not be created: {done.stderr.strip()[-500:]}",
+                where=" ".join(command[:3]),
+                remedy="check that the Python environment is whole: uv sync",
+            )
+        return int(done.stdout)

@@ -1,0 +1,57 @@
+"""Which process is which: a pid alone may be reused, a pid with its kernel start time may not."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import psutil
+
+from ingest_platform.model.status import RunsAt
+
+
+def this_process(log: str = "") -> RunsAt:
+    """Where the calling process runs, for its status document."""
+    pid = os.getpid()
+    return RunsAt(
+        host=socket.gethostname(), pid=pid, started_ticks=started_ticks(pid) or 0.0, log=log
+    )
+
+
+def started_ticks(pid: int) -> float | None:
+    """The kernel's start time of a process; None when there is none, or it is a zombie.
+
+    On Linux these are clock ticks since boot, which setting the clock does not change;
+    `psutil.Process.create_time` adds the boot time, which it does change.
+    """
+    try:
+        # The command's name stands in parentheses and may itself hold spaces and parentheses.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except FileNotFoundError:
+        return _created(pid) if not Path("/proc/self/stat").exists() else None
+    except (ProcessLookupError, PermissionError):
+        return None
+    return None if fields[0] in "ZXx" else float(fields[19])
+
+
+def _created(pid: int) -> float | None:
+    """The same on systems without `/proc`."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.Error:
+        return None
+
+
+def session_members(session: int, since_ticks: float) -> list[int]:
+    """Pids of the processes in a session that started no earlier than `since_ticks`."""
+    return [pid for pid in psutil.pids() if _belongs(pid, session, since_ticks)]
+
+
+def _belongs(pid: int, session: int, since_ticks: float) -> bool:
+    ticks = started_ticks(pid)
+    try:
+        return ticks is not None and ticks >= since_ticks and os.getsid(pid) == session
+    except OSError:
+        return False  # it ended meanwhile

@@ -1,0 +1,156 @@
+"""What a Delta table's log says, read by delta-rs: no JVM, cheap enough for every sensor tick."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from ingest_platform.errors import IngestError, StorageDeniedError, StorageUnavailableError
+from ingest_platform.model.commit import Commit
+from ingest_platform.model.ledger import Ledger
+from ingest_platform.spec.environment import StorageEnvironment
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_DENIED = re.compile(r"\b(403|401|AccessDenied|NoSuchBucket|InvalidAccessKeyId|Signature)", re.I)
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """The files that make up a table at `version`; `bytes` is their sum."""
+
+    version: int
+    files: int
+    bytes: int
+
+
+class TableLog:
+    """The log of one table; keeps its last snapshot and reads only what was added since."""
+
+    def __init__(self, path: str, storage: StorageEnvironment) -> None:
+        self._path = path
+        self._options = storage_options(storage) if path.startswith("s3a://") else None
+        self._table: DeltaTable | None = None
+        self._lock = threading.Lock()  # sensors of one code server share the instance
+
+    def version(self) -> int | None:
+        """The newest version; None when there is no table yet.
+
+        Raises:
+            StorageUnavailableError, StorageDeniedError: The log cannot be read.
+        """
+        table = self._refreshed()
+        return None if table is None else table.version()
+
+    def commits(self, after: int, limit: int = 1000) -> list[Commit]:
+        """Commits of the versions above `after`, oldest first; only the newest `limit` of them."""
+        table = self._refreshed()
+        if table is None or table.version() <= after:
+            return []
+        with self._lock, _errors_of(self._path):
+            history = table.history(min(limit, table.version() - after))
+        commits = (_commit(entry) for entry in history)
+        return sorted((c for c in commits if c.version > after), key=lambda c: c.version)
+
+    def size(self) -> TableSize | None:
+        """Number and bytes of the table's files; None when there is no table yet."""
+        table = self._refreshed()
+        if table is None:
+            return None
+        with self._lock, _errors_of(self._path):
+            sizes = pa.table(table.get_add_actions()).column("size_bytes")
+            return TableSize(table.version(), len(sizes), sum(sizes.to_pylist()))
+
+    def forget(self) -> None:
+        """Open the log afresh next time: for a caller who learns that the table was made anew.
+
+        An incremental update only looks for commits above the last one known, so it cannot notice.
+        """
+        with self._lock:
+            self._table = None
+
+    def _refreshed(self) -> DeltaTable | None:
+        with self._lock, _errors_of(self._path):
+            if self._table is not None:
+                try:
+                    self._table.update_incremental()
+                except (DeltaError, OSError):
+                    self._table = None  # e.g. its log was cleaned up meanwhile: open it afresh
+                else:
+                    return self._table
+            try:
+                self._table = DeltaTable(self._path, storage_options=self._options)
+            except TableNotFoundError:
+                return None
+            return self._table
+
+
+@lru_cache(maxsize=256)
+def table_log(path: str, storage: StorageEnvironment) -> TableLog:
+    """The log of the table at `path`, one per process and path, so that ticks stay incremental."""
+    return TableLog(path, storage)
+
+
+def storage_options(storage: StorageEnvironment) -> dict[str, str]:
+    """delta-rs's options for S3, with bounded waits. Holds secrets: never log it."""
+    secret, token = storage.secret_access_key, storage.session_token
+    found = {
+        "AWS_ENDPOINT_URL": storage.endpoint_url,
+        "AWS_ACCESS_KEY_ID": storage.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": secret.get_secret_value() if secret else None,
+        "AWS_SESSION_TOKEN": token.get_secret_value() if token else None,
+        "AWS_REGION": storage.region,
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false" if storage.path_style else "true",
+        "AWS_ALLOW_HTTP": str((storage.endpoint_url or "").startswith("http://")).lower(),
+        "timeout": "10s",
+        "connect_timeout": "2s",
+        "max_retries": "2",
+        "retry_timeout": "15s",
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _commit(entry: Mapping[str, Any]) -> Commit:
+    metrics = entry.get("operationMetrics") or {}
+    try:
+        ledger = Ledger.from_user_metadata(entry.get("userMetadata"))
+    except ValueError:
+        ledger = None
+    return Commit(
+        version=int(entry["version"]),
+        timestamp_ms=int(entry.get("timestamp") or 0),
+        operation=str(entry.get("operation") or ""),
+        metrics={name: int(v) for name, v in metrics.items() if str(v).isdigit()},
+        ledger=ledger,
+    )
+
+
+@contextmanager
+def _errors_of(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise _log_error(error, path) from error
+
+
+def _log_error(error: Exception, path: str) -> IngestError:
+    text = " ".join(_ANSI.sub("", str(error)).replace("↳", "").split())[:400]
+    if isinstance(error, PermissionError) or _DENIED.search(text):
+        return StorageDeniedError(
+            f"the table's log may not be read: {text}",
+            where=path,
+            remedy="check the bucket, the credentials and their policy (Get, List)",
+        )
+    return StorageUnavailableError(
+        f"the table's log cannot be read: {text}",
+        where=path,
+        remedy="check the storage and AWS_ENDPOINT_URL_S3; it is tried again",
+    )

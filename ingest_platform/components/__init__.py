@@ -1,0 +1,1 @@
+"""Dagster wiring: a YAML file becomes asset, supervisor sensor and jobs."""

@@ -1,0 +1,82 @@
+"""Reports as Dagster materializations; the UI plots the metadata that are numbers."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from ingest_platform.components.assets import quarantine_key, table_key
+from ingest_platform.model.report import Report
+from ingest_platform.model.status import Status
+from ingest_platform.spec import StreamSpec
+
+
+def materializations(
+    spec: StreamSpec, report: Report, status: Status, reason: str
+) -> list[dg.AssetMaterialization]:
+    """One for the table; one for the quarantine table if records were added to it."""
+    made = [
+        dg.AssetMaterialization(
+            table_key(spec),
+            description=_sentence(report),
+            metadata={**_numbers(report), **_texts(spec, report, status, reason)},
+        )
+    ]
+    if report.quarantined:
+        made.append(
+            dg.AssetMaterialization(
+                quarantine_key(spec),
+                description=f"{report.quarantined} records could not be decoded.",
+                metadata={
+                    "rows": report.quarantined,
+                    "ratio": round(report.quarantined / max(1, _records(report)), 6),
+                    "path": spec.table.quarantine,
+                },
+            )
+        )
+    return made
+
+
+def _sentence(report: Report) -> str:
+    if not report.batches:
+        return "Caught up; nothing new to read."
+    return f"{report.rows} rows in {report.batches} batches over {report.seconds:.0f} s."
+
+
+def _numbers(report: Report) -> dict[str, int | float]:
+    batch = report.batch_seconds
+    return {
+        "rows": report.rows,
+        "quarantined": report.quarantined,
+        "skipped": report.skipped,
+        "files": report.files,
+        "bytes": report.bytes,
+        "batches": report.batches,
+        "rows_per_second": round(report.rows_per_second, 3),
+        "batch_seconds_p50": round(batch.p50, 3),
+        "batch_seconds_p95": round(batch.p95, 3),
+        "batch_seconds_max": round(batch.max, 3),
+        "lag_records": report.lag_records,
+        "lag_seconds": round(report.lag_seconds, 3),
+        "table_version": report.table_version,
+    }
+
+
+def _texts(
+    spec: StreamSpec, report: Report, status: Status, reason: str
+) -> dict[str, dg.MetadataValue]:
+    texts = {
+        "state": dg.MetadataValue.text(status.state.value),
+        "reason": dg.MetadataValue.text(reason),
+        "driver": dg.MetadataValue.text(
+            f"generation {status.generation}, {status.runs_at.host}:{status.runs_at.pid}"
+        ),
+        "offsets": dg.MetadataValue.json(report.offsets.to_ledger()),
+        "path": dg.MetadataValue.path(spec.table.path),
+    }
+    if status.runs_at.log:
+        texts["log"] = dg.MetadataValue.path(status.runs_at.log)
+    return texts
+
+
+def _records(report: Report) -> int:
+    return report.rows + report.quarantined + report.skipped

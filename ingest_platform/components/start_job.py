@@ -1,0 +1,162 @@
+"""The job `<name>_start`: launches a stream's driver, waits until it is healthy, and ends."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from ingest_platform.adapters.launcher import Launch, Launcher
+from ingest_platform.components import tags
+from ingest_platform.components.launch_history import mark_worker
+from ingest_platform.components.resources import LauncherResource, S3Resource
+from ingest_platform.components.stores import Stores
+from ingest_platform.model.states import StreamState
+from ingest_platform.model.status import RunsAt, Status
+from ingest_platform.spec import StreamSpec
+
+_POLL_SECONDS = 0.5
+
+
+def start_job_name(spec: StreamSpec) -> str:
+    """Name of the stream's start job."""
+    return f"{spec.name}_start"
+
+
+def start_job(spec: StreamSpec, spec_path: Path) -> dg.JobDefinition:
+    """Build the job. It starts nothing when the stream is paused or its driver runs."""
+
+    @dg.op(
+        name=f"{spec.name}_launch_driver",
+        description=f"Launch the driver of {spec.name} and wait until it is healthy.",
+        tags={"kind": "spark"},
+    )
+    def launch_driver(
+        context: dg.OpExecutionContext, s3: S3Resource, launcher: LauncherResource
+    ) -> None:
+        mark_worker(context.instance, context.run_id)
+        start(context, spec, spec_path, Stores.of(spec, s3.storage()), launcher)
+
+    @dg.job(
+        name=start_job_name(spec),
+        description=f"Start the driver of {spec.name}, unless it runs or the stream is paused.",
+        tags={
+            tags.STREAM: spec.name,
+            tags.ACTION: "start",
+            "dagster/max_runtime": "900",
+            "dagster/max_retries": "0",  # the supervisor retries, with backoff
+        },
+        executor_def=dg.in_process_executor,
+    )
+    def start_() -> None:
+        launch_driver()
+
+    return start_
+
+
+def start(
+    context: dg.OpExecutionContext,
+    spec: StreamSpec,
+    spec_path: Path,
+    stores: Stores,
+    resource: LauncherResource,
+) -> None:
+    """Launch and wait.
+
+    Raises:
+        dagster.Failure: The stream is paused, or the driver ended or did not become healthy in
+            time; with the driver's own error, and the tail of its log.
+    """
+    launcher = resource.launcher()
+    pause = stores.control.read().pause
+    if pause:
+        raise dg.Failure(
+            f"{spec.name} is paused by {pause.by} since {pause.since} ({pause.reason}). "
+            f"Resume it first: ingest-platform stream resume {spec.name}",
+            allow_retries=False,
+        )
+    before = stores.status.read(spec.name)
+    if before and launcher.alive(before.runs_at):
+        context.log.info(f"Nothing to do: generation {before.generation} runs.")
+        return
+    if before and launcher.kill(before.runs_at):
+        context.log.warning(f"Ended what generation {before.generation} had left behind.")
+    lease = stores.lease.current()
+    runs_at = launcher.launch(
+        Launch(spec_path, spec.name, resource.logs_of(spec.name), dict(os.environ))
+    )
+    context.log.info(f"Launched process {runs_at.pid}; its log: {runs_at.log}")
+    waiting = Waiting(launcher, runs_at, lease.generation if lease else 0, resource.healthy_within)
+    status = waiting.until_healthy(lambda: stores.status.read(spec.name))
+    _report(context, runs_at, status)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """For a driver that was just launched.
+
+    Attributes:
+        launcher: Which launched it.
+        runs_at: Where.
+        after: Generation before the launch; a healthy driver reports a higher one.
+        seconds: How long to wait.
+    """
+
+    launcher: Launcher
+    runs_at: RunsAt
+    after: int
+    seconds: float
+
+    def until_healthy(
+        self,
+        read: Callable[[], Status | None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Status:
+        """Poll until a newer generation reports that it runs: this driver, or a faster rival.
+
+        Raises:
+            dagster.Failure: It ended, or the time is up. A driver that is merely slow is left
+                alone; the supervisor goes on watching it.
+        """
+        deadline = clock() + self.seconds
+        while True:
+            alive = self.launcher.alive(self.runs_at)  # before the look at the status it left
+            status = read()
+            if status and status.generation > self.after:
+                if status.state is StreamState.RUNNING:
+                    return status
+                if status.state is StreamState.FAILED:
+                    raise self._failure("The driver failed", status)
+            if alive is False:
+                raise self._failure("The driver ended before it was healthy", status)
+            if clock() >= deadline:
+                raise self._failure(f"The driver is not healthy after {self.seconds:g} s", status)
+            sleep(_POLL_SECONDS)
+
+    def _failure(self, what: str, status: Status | None) -> dg.Failure:
+        tail = self.launcher.log_tail(self.runs_at)
+        error = status.error if status and status.generation > self.after else None
+        why = f": {error.kind}: {error.message}\nremedy: {error.remedy}" if error else ""
+        return dg.Failure(
+            f"{what}{why}\nlog: {self.runs_at.log}\n{tail}",
+            metadata={"log": self.runs_at.log, "tail": dg.MetadataValue.md(f"```\n{tail}\n```")},
+            allow_retries=False,
+        )
+
+
+def _report(context: dg.OpExecutionContext, runs_at: RunsAt, status: Status) -> None:
+    context.log.info(f"Generation {status.generation} is healthy on {status.runs_at.host}.")
+    context.add_output_metadata(
+        {
+            "generation": status.generation,
+            "host": status.runs_at.host,
+            "pid": status.runs_at.pid,
+            "log": runs_at.log,
+            "session": status.session,
+        }
+    )

@@ -1,0 +1,157 @@
+"""The sensor `<name>_supervisor`: looks at a stream, decides, starts it, reports its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from ingest_platform.adapters import log_files
+from ingest_platform.adapters.launcher import Launcher
+from ingest_platform.adapters.table_log import TableLog, table_log
+from ingest_platform.components import tags
+from ingest_platform.components.launch_history import launches
+from ingest_platform.components.materializations import materializations
+from ingest_platform.components.resources import LauncherResource, S3Resource
+from ingest_platform.components.start_job import start_job_name
+from ingest_platform.components.stores import Stores
+from ingest_platform.errors import RetryableFault
+from ingest_platform.model.decisions import Decision, GiveUp, Start
+from ingest_platform.model.report import Report
+from ingest_platform.model.status import Status
+from ingest_platform.spec import StreamSpec
+from ingest_platform.supervise.decide import Seen, decide
+from ingest_platform.supervise.materialize import (
+    Evidence,
+    Reported,
+    first_reported,
+    not_due,
+    nothing_new,
+    report,
+)
+from ingest_platform.supervise.memory import Memory
+
+INTERVAL_SECONDS = 15
+
+
+def supervisor_sensor(spec: StreamSpec, job: dg.JobDefinition) -> dg.SensorDefinition:
+    """Build the sensor: running by default, no JVM, a handful of small reads in each tick."""
+
+    @dg.sensor(
+        name=f"{spec.name}_supervisor",
+        job=job,
+        description=f"Keeps the driver of {spec.name} running and reports its progress.",
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={tags.STREAM: spec.name},
+    )
+    def supervise(
+        context: dg.SensorEvaluationContext, s3: S3Resource, launcher: LauncherResource
+    ) -> dg.SensorResult:
+        storage = s3.storage()
+        log_files.bound(launcher.logs_of(spec.name))
+        tick = Tick(
+            spec,
+            Stores.of(spec, storage),
+            launcher.launcher(),
+            # StorageEnvironment is frozen, so hashable
+            lambda: table_log(spec.table.path, storage),  # pyright: ignore[reportArgumentType]
+            datetime.now(UTC),
+        )
+        return tick.result(context.instance, context.cursor)
+
+    return supervise
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One look at a stream and what follows from it."""
+
+    spec: StreamSpec
+    stores: Stores
+    launcher: Launcher
+    log: Callable[[], TableLog]
+    now: datetime
+
+    def result(self, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
+        """What Dagster is told. The cursor's report advances only together with its events."""
+        memory = Memory.from_cursor(cursor)
+        try:
+            seen, memory = self._look(instance, memory)
+            decision = decide(self.spec, seen)
+            if isinstance(decision, Start):
+                return self._start(decision, seen, memory)
+            made, memory = self._report(seen, decision, memory)
+        except RetryableFault as fault:
+            # A tick that fails would be shown as the supervisor's error; this one heals.
+            return dg.SensorResult(
+                skip_reason=f"cannot see the stream: {fault}", cursor=memory.to_cursor()
+            )
+        return dg.SensorResult(
+            asset_events=made, skip_reason=_text(decision), cursor=memory.to_cursor()
+        )
+
+    def _look(self, instance: dg.DagsterInstance, memory: Memory) -> tuple[Seen, Memory]:
+        status = self.stores.status.read(self.spec.name)
+        memory = replace(memory, heartbeat=memory.heartbeat.look(status, self.now))
+        seen = Seen(
+            now=self.now,
+            status=status,
+            alive=self.launcher.alive(status.runs_at) if status else None,
+            lease=self.stores.lease.current(),
+            control=self.stores.control.read(),
+            launches=launches(instance, start_job_name(self.spec)),
+            quiet=memory.heartbeat.quiet(self.now),
+        )
+        return seen, memory
+
+    def _start(self, decision: Start, seen: Seen, memory: Memory) -> dg.SensorResult:
+        last = seen.launches[-1].id if seen.launches else "none"
+        request = dg.RunRequest(
+            # Until the run that this asks for is in the history, asking again changes nothing:
+            # neither a lost cursor nor a second daemon can launch twice.
+            run_key=f"{self.spec.name}-{decision.generation}-after-{last}",
+            tags={
+                tags.REASON: tags.reason_tag(decision.reason),
+                tags.GENERATION: str(decision.generation),
+                tags.ATTEMPT: str(decision.attempt),
+            },
+        )
+        return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
+
+    def _report(
+        self, seen: Seen, decision: Decision, memory: Memory
+    ) -> tuple[list[dg.AssetMaterialization], Memory]:
+        status = seen.status
+        found = Evidence(status, seen.quiet, moving=memory.heartbeat.moving, now=self.now)
+        if status is None or not_due(self.spec, memory.reported, found):
+            return [], memory
+        log = self.log()
+        version = log.version()
+        reported = _for_table(memory.reported, version, log, status)
+        if nothing_new(reported, found, version):
+            return [], memory
+        made = report(reported, found, log.commits(reported.version), status)
+        return (
+            materializations(self.spec, made, status, decision.reason),
+            replace(memory, reported=self._reported(made)),
+        )
+
+    def _reported(self, made: Report) -> Reported:
+        return Reported(self.now.isoformat(), made.table_version)
+
+
+def _for_table(reported: Reported, version: int | None, log: TableLog, status: Status) -> Reported:
+    """Where to go on: from the last report, unless there is none or the table was made anew."""
+    if version is not None and version < reported.version:
+        log.forget()
+        return Reported(at=reported.at)
+    return reported if reported.at else first_reported(log.commits(-1), status)
+
+
+def _text(decision: Decision) -> str:
+    if isinstance(decision, GiveUp):
+        return f"needs a person: {decision.reason}; {decision.remedy}"
+    return decision.reason

@@ -1,0 +1,1 @@
+"""What this deployment runs: one folder per table, a `defs.yaml` in each."""

@@ -1,0 +1,1 @@
+"""The vocabulary of the platform: frozen values, standard library only."""

@@ -1,0 +1,52 @@
+"""What the supervisor may decide. Every decision carries the reason that the UI shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Start:
+    """Launch a driver; `generation` is the lease generation that it will take at least.
+
+    `attempt` counts launches in a row whose driver did not last, this one included.
+    """
+
+    reason: str
+    generation: int
+    attempt: int = 1
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Ask the driver to finish its batch and exit; a successor follows if `then_start`."""
+
+    reason: str
+    then_start: bool
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End the driver's process now; it is hung or must not go on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Do nothing this time; `until` says when the answer may change, where that is known."""
+
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Do nothing until a person has acted on `remedy`."""
+
+    reason: str
+    remedy: str
+
+
+Decision = Start | Drain | Stop | Wait | GiveUp

@@ -1,0 +1,34 @@
+"""The history of launches that backoff is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class LaunchOutcome(StrEnum):
+    """How a launch went."""
+
+    PENDING = "pending"  # requested, queued or waiting for the driver to become healthy
+    HEALTHY = "healthy"  # the driver reported that it runs
+    FAILED = "failed"  # it ended, or did not become healthy in time
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """One launch: a Dagster run of the stream's start job.
+
+    Attributes:
+        id: The run's id.
+        requested_at: When the run was made.
+        outcome: How it went.
+        ended_at: When the outcome was known; None while it is pending.
+        attempt: Which one in a row it was: 1 after a driver that lasted, or by a person.
+    """
+
+    id: str
+    requested_at: datetime
+    outcome: LaunchOutcome
+    ended_at: datetime | None = None
+    attempt: int = 1

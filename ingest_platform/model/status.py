@@ -1,0 +1,143 @@
+"""The status document: what a driver says of itself, at every batch and at least every 10 s."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from ingest_platform.model.states import StreamState
+
+
+@dataclass(frozen=True)
+class _Document:
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """Build from JSON, ignoring fields of newer versions (a rolling upgrade has both)."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in raw.items() if k in known})
+
+
+@dataclass(frozen=True)
+class RunsAt(_Document):
+    """Where the driver runs, precisely enough to find or end it.
+
+    `started_ticks` is the kernel's start time of the process: a pid alone may be reused.
+    """
+
+    launcher: str = "local"
+    host: str = ""
+    pid: int = 0
+    started_ticks: float = 0.0
+    log: str = ""
+    ui: str | None = None
+    gc_log: str | None = None
+    heap_dumps: str | None = None
+
+
+@dataclass(frozen=True)
+class BatchReport(_Document):
+    """One finished micro-batch. Durations are seconds; times are ISO 8601 UTC."""
+
+    id: int = -1
+    finished_at: str = ""
+    rows: int = 0
+    quarantined: int = 0
+    skipped: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    table_version: int | None = None
+
+
+@dataclass(frozen=True)
+class JvmReport(_Document):
+    """Memory in bytes; `gc_seconds` is the total since the JVM started."""
+
+    heap_used: int = 0
+    heap_after_gc: int = 0
+    heap_max: int = 0
+    gc_seconds: float = 0.0
+    gc_count: int = 0
+
+
+@dataclass(frozen=True)
+class ErrorReport(_Document):
+    """The last error, as the error tree says it."""
+
+    kind: str = ""
+    message: str = ""
+    remedy: str = ""
+    retryable: bool = False
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Status(_Document):
+    """One stream's status document.
+
+    Attributes:
+        behind: Offsets behind latest, by `topic-partition`.
+        oldest_unread_age: Seconds since the oldest record not yet in the table was produced; 0
+            when the stream has verified that it is caught up; None when it is not known.
+        caught_up_at: When the driver last saw that nothing was unread.
+        recent: The last batches (newest last), enough for aggregation between two sensor ticks.
+        totals: Since the driver started: rows, quarantined, skipped, files, bytes, batches.
+    """
+
+    stream: str = ""
+    session: str = ""
+    generation: int = 0
+    state: StreamState = StreamState.STARTING
+    reason: str = ""
+    started_at: str = ""
+    updated_at: str = ""
+    runs_at: RunsAt = field(default_factory=RunsAt)
+    table: str = ""
+    table_version: int | None = None
+    last_batch: BatchReport | None = None
+    recent: tuple[BatchReport, ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    behind: Mapping[str, int] = field(default_factory=dict)
+    oldest_unread_age: float | None = None
+    caught_up_at: str | None = None
+    jvm: JvmReport = field(default_factory=JvmReport)
+    error: ErrorReport | None = None
+
+    @property
+    def records_behind(self) -> int:
+        """Offsets behind latest over all partitions."""
+        return sum(self.behind.values())
+
+    def to_json(self) -> str:
+        """The document, one JSON object."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes | None) -> Status | None:
+        """Read a document; None for one that is missing, torn or not a status document."""
+        if not text:
+            return None
+        try:
+            raw = json.loads(text)
+            return cls._from_raw(raw)
+        except (ValueError, TypeError, AttributeError):
+            return None  # torn or foreign: the next one, seconds later, will be whole
+
+    @classmethod
+    def _from_raw(cls, raw: dict[str, Any]) -> Status:
+        last, error = raw.get("last_batch"), raw.get("error")
+        parts = {
+            "state": StreamState(raw.get("state", StreamState.STARTING)),
+            "runs_at": RunsAt.from_dict(raw.get("runs_at") or {}),
+            "last_batch": BatchReport.from_dict(last) if last else None,
+            "recent": tuple(BatchReport.from_dict(b) for b in raw.get("recent", ())),
+            "jvm": JvmReport.from_dict(raw.get("jvm") or {}),
+            "error": ErrorReport.from_dict(error) if error else None,
+        }
+        return cls.from_dict({**raw, **parts})

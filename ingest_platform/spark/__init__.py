@@ -1,0 +1,1 @@
+"""Spark sessions: locked jars, the conditional-put LogStore and the session itself."""

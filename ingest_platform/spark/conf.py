@@ -1,0 +1,168 @@
+"""Spark settings of every session that the platform makes: pure, from spec to a dictionary.
+
+The user's own `spark.conf` comes last and wins, except for what commit safety needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from ingest_platform.errors import SpecError
+from ingest_platform.spec import SparkSpec, StorageEnvironment
+
+S3_LOG_STORE: Final = "ingest.platform.ConditionalPutLogStore"
+LOCAL_LOG_STORE: Final = "io.delta.storage.HDFSLogStore"
+
+# Settings that decide whether two drivers can lose each other's commits.
+SAFETY: Final[Mapping[str, str]] = {
+    "spark.delta.logStore.s3a.impl": S3_LOG_STORE,
+    "spark.delta.logStore.s3.impl": S3_LOG_STORE,
+    "spark.delta.logStore.file.impl": LOCAL_LOG_STORE,
+    # With performance mode S3A skips the checks that a conditional create relies on.
+    "spark.hadoop.fs.s3a.create.performance": "false",
+}
+
+DELTA: Final[Mapping[str, str]] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # The default of 50 makes 50 tiny tasks out of reading a log of a few thousand files; the
+    # seed's 150 was for millions. One task handles some 100,000 files in a second.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.checkpoint.partSize": "1000000",
+    # VACUUM becomes visible in the history; safe, since every log writer here is conditional.
+    "spark.databricks.delta.vacuum.logging.enabled": "true",
+    "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
+}
+
+LONG_LIVED: Final[Mapping[str, str]] = {
+    # A driver lives for a day; what its UI remembers of each batch is the heap that grows.
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "2000",
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.sql.streaming.ui.retainedQueries": "5",
+    "spark.sql.streaming.ui.retainedProgressUpdates": "50",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.stopActiveRunOnRestart": "false",
+    "spark.sql.streaming.minBatchesToRetain": "100",
+}
+
+SPEED: Final[Mapping[str, str]] = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    # INT96, the default, has no statistics in Parquet footers and is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A micro-batch has one narrow stage: re-planning it adaptively only costs time.
+    "spark.sql.adaptive.enabled": "false",
+    # Writing several partitions at once needs no sort while this many files are open.
+    "spark.sql.maxConcurrentOutputFileWriters": "24",
+    "spark.sql.files.maxPartitionBytes": "256m",
+}
+
+S3A: Final[Mapping[str, str]] = {
+    "spark.hadoop.fs.s3a.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    # Upload from memory: a small file does not need a detour over the disk.
+    "spark.hadoop.fs.s3a.fast.upload.buffer": "bytebuffer",
+    "spark.hadoop.fs.s3a.multipart.size": "64M",
+    "spark.hadoop.fs.s3a.connection.maximum": "96",
+    "spark.hadoop.fs.s3a.threads.max": "32",
+    "spark.hadoop.fs.s3a.experimental.input.fadvise": "random",
+    "spark.hadoop.fs.s3a.attempts.maximum": "10",
+    "spark.hadoop.fs.s3a.connection.timeout": "30s",
+    "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
+    # Checkpoints are committed by an upload that is completed or aborted, never by a rename,
+    # which on S3 is a copy and not atomic.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+    ),
+}
+
+_SECRET_REDACTION: Final = "(?i)secret|password|token|access[.]key|sasl|jaas|credential"
+
+
+def session_conf(
+    spark: SparkSpec,
+    storage: StorageEnvironment,
+    jars: Iterable[Path],
+    *,
+    on_s3: bool,
+    scratch: Path | None = None,
+) -> dict[str, str]:
+    """Every setting of a session. It holds secrets when `on_s3`: never log it.
+
+    Args:
+        spark: The spec's part on Spark.
+        storage: Endpoint and credentials.
+        jars: The class path that the jar lock gives.
+        on_s3: Whether table or state lie on S3, which the checkpoint manager must fit.
+        scratch: Folder for shuffle and spill files; Spark's default if None.
+
+    Raises:
+        SpecError: The user's settings would make commits unsafe.
+    """
+    conf = {**DELTA, **LONG_LIVED, **SPEED, **SAFETY}
+    conf["spark.master"] = spark.master
+    conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+    conf["spark.redaction.regex"] = _SECRET_REDACTION
+    conf["spark.sql.redaction.options.regex"] = _SECRET_REDACTION
+    if scratch:
+        conf["spark.local.dir"] = str(scratch)
+    conf |= _resources(spark)
+    if on_s3:
+        conf |= S3A | _s3_credentials(storage)
+    _refuse_unsafe(spark.conf)
+    return conf | spark.conf
+
+
+def _resources(spark: SparkSpec) -> dict[str, str]:
+    conf = {"spark.driver.memory": spark.driver_memory, "spark.driver.maxResultSize": "0"}
+    if spark.master.startswith("local"):
+        return conf | {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+    return conf | {
+        "spark.executor.memory": spark.executor_memory,
+        "spark.executor.cores": str(spark.executor_cores),
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "1",
+        "spark.dynamicAllocation.maxExecutors": str(spark.executors),
+        "spark.sql.shuffle.partitions": str(spark.executors * spark.executor_cores),
+    }
+
+
+def _s3_credentials(storage: StorageEnvironment) -> dict[str, str]:
+    prefix = "spark.hadoop.fs.s3a."
+    conf = {
+        f"{prefix}endpoint.region": storage.region,
+        f"{prefix}path.style.access": str(storage.path_style).lower(),
+    }
+    if storage.endpoint_url:
+        conf[f"{prefix}endpoint"] = storage.endpoint_url
+        secure = storage.endpoint_url.startswith("https://")
+        conf[f"{prefix}connection.ssl.enabled"] = str(secure).lower()
+    if storage.access_key_id and storage.secret_access_key:
+        kind = "TemporaryAWS" if storage.session_token else "SimpleAWS"
+        conf[f"{prefix}access.key"] = storage.access_key_id
+        conf[f"{prefix}secret.key"] = storage.secret_access_key.get_secret_value()
+        conf[f"{prefix}aws.credentials.provider"] = (
+            f"org.apache.hadoop.fs.s3a.{kind}CredentialsProvider"
+        )
+    if storage.session_token:
+        conf[f"{prefix}session.token"] = storage.session_token.get_secret_value()
+    return conf
+
+
+def _refuse_unsafe(user: Mapping[str, str]) -> None:
+    for key, value in user.items():
+        changes_safety = SAFETY.get(key, value) != value
+        log_store = "logstore" in key.lower() and SAFETY.get(key) != value
+        if changes_safety or log_store:
+            raise SpecError(
+                f"{key}={value} would let two drivers lose each other's commits",
+                where="spark.conf",
+                remedy=f"remove it; the platform sets {SAFETY.get(key, 'the log store itself')}",
+            )

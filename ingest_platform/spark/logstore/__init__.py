@@ -1,0 +1,1 @@
+"""The conditional-put LogStore: its Java source, and its compilation at set-up."""

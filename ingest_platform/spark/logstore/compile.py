@@ -1,0 +1,108 @@
+"""Compile the conditional-put LogStore with the Java compiler that Spark brings along.
+
+Spark generates code with Janino, so a runtime without a JDK is enough and the platform ships
+source that can be reviewed instead of a binary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ingest_platform.errors import JarLockError
+from ingest_platform.spark.java import Java
+
+LOGSTORE_CLASS = "ingest.platform.ConditionalPutLogStore"
+SOURCE = Path(__file__).with_name("ConditionalPutLogStore.java")
+
+_COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
+_COMPILER_JARS = ("janino-*.jar", "commons-compiler-*.jar")
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def ensure_logstore_jar(
+    *, cache_folder: Path, java: Java, spark_jars: Path, delta_storage: Path
+) -> Path:
+    """The compiled LogStore; compiled now if this source was not yet, which takes about 1 s.
+
+    The jar's name holds the hash of all that went into it, so a new source, Delta or Spark gets a
+    new jar, and processes that compile at the same time replace each other's identical result.
+
+    Args:
+        cache_folder: Where to keep it.
+        java: Runs the compiler.
+        spark_jars: Spark's own jars, with Janino and Hadoop among them.
+        delta_storage: The locked delta-storage jar.
+
+    Raises:
+        JarLockError: It does not compile, or Spark's jars lack the compiler.
+    """
+    libraries = [*_matching(spark_jars, "hadoop-client-api-*.jar"), delta_storage]
+    compiler = [jar for pattern in _COMPILER_JARS for jar in _matching(spark_jars, pattern)]
+    digest = _digest(SOURCE, [*libraries, *compiler])
+    jar = cache_folder / f"conditional-put-logstore-{digest[:16]}.jar"
+    if not jar.is_file():
+        cache_folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache_folder, prefix=".compile-") as scratch:
+            compile_java([SOURCE], Path(scratch), java=java, compiler=compiler, libraries=libraries)
+            packed = pack(Path(scratch), Path(scratch) / "out.jar")
+            packed.replace(jar)
+    return jar
+
+
+def compile_java(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    java: Java,
+    compiler: Sequence[Path],
+    libraries: Sequence[Path],
+) -> None:
+    """Compile `sources` into class files below `out`.
+
+    Raises:
+        JarLockError: The compiler reports an error; its words are in the message.
+    """
+    class_path = ":".join(str(jar) for jar in [*libraries, *compiler])
+    command = [str(java.executable), "-cp", class_path, _COMPILER, "-d", str(out)]
+    command += ["-classpath", class_path, *(str(s) for s in sources)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    # The compiler reports some failures without an exit code, so its product is what counts.
+    if done.returncode or not list(out.rglob("*.class")):
+        raise JarLockError(
+            f"the LogStore does not compile: {(done.stderr or done.stdout).strip()[-2000:]}",
+            where=", ".join(str(s) for s in sources),
+            remedy="check that pyspark and delta-spark are the locked versions (`uv sync`)",
+        )
+
+
+def pack(classes: Path, jar: Path) -> Path:
+    """Pack class files into a jar, byte for byte the same for the same classes."""
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as out:
+        for file in sorted(classes.rglob("*.class")):
+            name = file.relative_to(classes).as_posix()
+            out.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), file.read_bytes())
+    return jar
+
+
+def _matching(spark_jars: Path, pattern: str) -> list[Path]:
+    found = sorted(spark_jars.glob(pattern))
+    if not found:
+        raise JarLockError(
+            f"no {pattern} among Spark's own jars",
+            where=str(spark_jars),
+            remedy="install a whole Spark: `uv sync --reinstall-package pyspark`",
+        )
+    return found
+
+
+def _digest(source: Path, jars: Sequence[Path]) -> str:
+    # Jar names hold their versions; hashing 40 MB of content would slow every start for nothing.
+    digest = hashlib.sha256(source.read_bytes())
+    for jar in jars:
+        digest.update(jar.name.encode())
+    return digest.hexdigest()

@@ -1,0 +1,83 @@
+"""One Spark session: locked jars, the platform's LogStore, JVM diagnostics, quiet logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ingest_platform.errors import EnvironmentFault
+from ingest_platform.spark.classpath import classpath
+from ingest_platform.spark.conf import session_conf
+from ingest_platform.spark.java import find_java
+from ingest_platform.spec import SparkSpec, StorageEnvironment
+
+# Two cores and short pauses matter less than throughput: the parallel collector costs 10-15 % less
+# CPU than G1 on this load (docs/performance.md). The rest is what a night watch needs afterwards.
+JVM_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Duser.timezone=UTC",
+    "-Dfile.encoding=UTF-8",
+)
+
+
+@contextmanager
+def open_session(
+    spark: SparkSpec,
+    storage: StorageEnvironment,
+    *,
+    app_name: str,
+    environ: Mapping[str, str],
+    on_s3: bool,
+    jvm_options: Sequence[str] = (),
+    scratch: Path | None = None,
+) -> Iterator[SparkSession]:
+    """Start a session, and stop it with its JVM's query threads when the block ends.
+
+    Args:
+        spark: Master, cores, memory, the user's settings.
+        storage: Endpoint and credentials of S3.
+        app_name: Shown in the Spark UI and as Kafka's client id prefix.
+        environ: Where Java and the jar cache are looked for.
+        on_s3: Whether any path of this session lies on S3.
+        jvm_options: Further options of the driver's JVM.
+        scratch: Folder for spill files.
+
+    Raises:
+        JavaNotFoundError, JarLockError: The machine is not set up.
+        SpecError: The settings are unsafe.
+        EnvironmentFault: The JVM did not start.
+    """
+    java = find_java(environ)
+    jars = classpath(environ, java=java)
+    conf = session_conf(spark, storage, jars, on_s3=on_s3, scratch=scratch)
+    options = " ".join((*JVM_OPTIONS, *jvm_options))
+    conf["spark.driver.extraJavaOptions"] = (
+        f"{options} {spark.conf.get('spark.driver.extraJavaOptions', '')}".strip()
+    )
+    os.environ["JAVA_HOME"] = str(java.home)  # how PySpark's launcher finds it; there is no option
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = _start(builder)
+    session.sparkContext.setLogLevel("WARN")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _start(builder: SparkSession.Builder) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        # Py4J and PySpark raise plain Exceptions when the JVM dies during its start.
+        raise EnvironmentFault(
+            f"Spark did not start: {type(error).__name__}: {str(error).splitlines()[0]}",
+            where="driver's JVM",
+            remedy="see the lines above in this log; often spark.driver_memory exceeds the machine",
+        ) from error

@@ -1,0 +1,25 @@
+"""Frozen, validated specs: the one reader of YAML and of the environment."""
+
+from ingest_platform.spec.environment import KafkaEnvironment, StorageEnvironment
+from ingest_platform.spec.files import load_spec, load_specs
+from ingest_platform.spec.stream import (
+    DecodeSpec,
+    FreshnessSpec,
+    SourceSpec,
+    SparkSpec,
+    StreamSpec,
+    TableSpec,
+)
+
+__all__ = [
+    "DecodeSpec",
+    "FreshnessSpec",
+    "KafkaEnvironment",
+    "SourceSpec",
+    "SparkSpec",
+    "StorageEnvironment",
+    "StreamSpec",
+    "TableSpec",
+    "load_spec",
+    "load_specs",
+]

@@ -1,0 +1,164 @@
+"""YAML file to spec, with messages that name file, field, rule and remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, StrictUndefined, TemplateError
+from pydantic import ValidationError
+
+from ingest_platform.errors import SecretInSpecError, SpecError
+from ingest_platform.spec.stream import StreamSpec
+
+COMPONENT_TYPE = "ingest_platform.KafkaDeltaTable"
+
+_SECRET_KEY = re.compile(
+    r"password|passwd|secret|token|credential|jaas|access\.?key", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(
+    r"\bAKIA[0-9A-Z]{16}\b|password\s*=|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
+)
+
+
+def load_spec(path: Path, environ: Mapping[str, str], name: str | None = None) -> StreamSpec:
+    """Read one stream's spec; `name` chooses among several documents in a file.
+
+    Raises:
+        SpecError: The file cannot be read, or does not hold exactly one matching valid spec.
+    """
+    specs = load_specs(path, environ)
+    chosen = [s for s in specs if name is None or s.name == name]
+    if len(chosen) != 1:
+        names = ", ".join(s.name for s in specs) or "none"
+        raise SpecError(
+            f"{len(chosen)} streams match {name!r}" if name else f"{len(chosen)} streams found",
+            where=f"{path} (streams: {names})",
+            remedy="name one of them with --name"
+            if specs
+            else f"declare one: type: {COMPONENT_TYPE}",
+        )
+    return chosen[0]
+
+
+def load_specs(path: Path, environ: Mapping[str, str]) -> list[StreamSpec]:
+    """Read every stream that a `defs.yaml` declares; other component types are passed over."""
+    file = path / "defs.yaml" if path.is_dir() else path
+    try:
+        documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise SpecError(
+            f"cannot read the spec: {error.strerror}",
+            where=str(file),
+            remedy="give the path of a defs.yaml",
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SpecError(
+            f"not valid YAML: {error}", where=str(file), remedy="mend the syntax there"
+        ) from error
+    return [
+        parse_attributes(document.get("attributes"), environ, where=str(file))
+        for document in documents
+        if isinstance(document, dict) and document.get("type") == COMPONENT_TYPE
+    ]
+
+
+def parse_attributes(attributes: Any, environ: Mapping[str, str], *, where: str) -> StreamSpec:
+    """Render `{{ env.NAME }}` and validate.
+
+    Raises:
+        SpecError: With the field's path and every broken rule in it.
+        SecretInSpecError: A secret stands literally in the attributes.
+    """
+    refuse_literal_secrets(attributes, where=where)
+    try:
+        return StreamSpec.model_validate(_with_folder(_render(attributes, environ, where), where))
+    except ValidationError as error:
+        raise _spec_error(error, where) from error
+
+
+def refuse_literal_secrets(value: Any, *, where: str, field: str = "") -> None:
+    """Walk the unrendered attributes; a secret may only be a reference to the environment."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            refuse_literal_secrets(inner, where=where, field=f"{field}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            refuse_literal_secrets(inner, where=where, field=f"{field}[{index}]")
+    elif isinstance(value, str) and "{{" not in value:
+        leaf = field.rpartition(".")[2] if "options" not in field else field
+        if _SECRET_KEY.search(leaf) or _SECRET_VALUE.search(value):
+            raise SecretInSpecError(
+                "a secret stands literally in the spec",  # never quote the value itself
+                where=f"{where}: {field}",
+                remedy="put it into the environment and write '{{ env.NAME }}' here",
+            )
+
+
+class _Env:
+    """`env.NAME` and `env('NAME', 'default')`, as in Dagster's templates, from a mapping."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def __call__(self, name: str, default: str | None = None) -> str:
+        value = self._environ.get(name, default)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith(("jinja", "__")):
+            raise AttributeError(name)  # Jinja probes for its own markers
+        return self(name)
+
+
+def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "") -> Any:
+    if isinstance(value, dict):
+        return {k: _render(v, environ, where, f"{field}.{k}".lstrip(".")) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_render(v, environ, where, f"{field}[{i}]") for i, v in enumerate(value)]
+    if not isinstance(value, str) or "{{" not in value:
+        return value
+    try:
+        rendered = (
+            Environment(undefined=StrictUndefined).from_string(value).render(env=_Env(environ))
+        )
+    except KeyError as error:
+        raise SpecError(
+            f"environment variable {error.args[0]} is not set",
+            where=f"{where}: {field}",
+            remedy=f"export {error.args[0]}=... or give a default: env('{error.args[0]}', '...')",
+        ) from error
+    except TemplateError as error:
+        raise SpecError(
+            f"template cannot be rendered: {error}",
+            where=f"{where}: {field}",
+            remedy="use {{ env.NAME }}",
+        ) from error
+    return rendered
+
+
+def _with_folder(attributes: Any, where: str) -> Any:
+    """Resolve `decode.schema_file` against the spec's own folder: that is where people put it."""
+    decode = attributes.get("decode") if isinstance(attributes, dict) else None
+    if isinstance(decode, dict) and isinstance(decode.get("schema_file"), str):
+        file = Path(where).parent / decode["schema_file"]
+        return {**attributes, "decode": {**decode, "schema_file": str(file)}}
+    return attributes
+
+
+def _spec_error(error: ValidationError, where: str) -> SpecError:
+    """One message per broken rule; the input is left out, since it may be a rendered secret."""
+    findings = [
+        f"{'.'.join(str(part) for part in item['loc']) or 'attributes'}: {item['msg']}"
+        for item in error.errors(include_url=False, include_input=False)
+    ]
+    return SpecError(
+        "; ".join(findings),
+        where=where,
+        remedy="mend the named fields; `dg docs serve` and docs/spec.md list all of them",
+    )

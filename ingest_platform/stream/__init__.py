@@ -1,0 +1,1 @@
+"""Record to commit: what happens inside the streaming driver."""

@@ -1,0 +1,128 @@
+"""Rejected records, with their raw bytes, into the quarantine table: exactly once as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+from pyspark.sql import types as T  # noqa: N812
+
+from ingest_platform.model.offsets import OffsetRange
+from ingest_platform.spec import DecodeSpec
+from ingest_platform.stream.decode import COORDINATES, REASON, UNDECODABLE, decode
+from ingest_platform.stream.table import QUARANTINE_SCHEMA
+from ingest_platform.stream.transaction import Transaction
+
+# Above this many, a join against the coordinates costs more than decoding the range again.
+_LISTED_AT_MOST = 20_000
+
+
+@dataclass(frozen=True, order=True)
+class Coordinate:
+    """One record's place in Kafka."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+def ranges_of(rejected: Iterable[Coordinate]) -> list[OffsetRange]:
+    """The tightest range per partition that holds every rejected record."""
+    spans: dict[tuple[str, int], tuple[int, int]] = {}
+    for c in rejected:
+        low, high = spans.get((c.topic, c.partition), (c.offset, c.offset))
+        spans[c.topic, c.partition] = (min(low, c.offset), max(high, c.offset))
+    return [OffsetRange(t, p, low, high + 1) for (t, p), (low, high) in sorted(spans.items())]
+
+
+def rejected_rows(
+    records: DataFrame, rejected: Sequence[Coordinate], schema: T.StructType, spec: DecodeSpec
+) -> DataFrame:
+    """The rejected ones among raw Kafka `records`, in the quarantine table's columns but for
+    `batch`, `session` and `quarantined_at`.
+    """
+    if len(rejected) <= _LISTED_AT_MOST:
+        records = records.filter(_among(rejected))
+    raw = [F.col(name).alias(f"_raw_{name}") for name in ("key", "value")]
+    # Decoding drops the raw value on the good path; here the two are joined again by coordinate,
+    # which is cheap for few records and exact for many.
+    decoded = decode(records, schema, spec).filter(F.col(REASON).isNotNull())
+    source = records.select(*[F.col(c).alias(name) for name, c in COORDINATES.items()], *raw)
+    joined = decoded.drop("_kafka_timestamp").join(
+        source, ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
+    )
+    return joined.select(
+        *COORDINATES,
+        F.col("_raw_key").alias("key"),
+        F.col("_raw_value").alias("value"),
+        F.col(REASON).alias("reason"),
+        _detail(schema).alias("detail"),
+    )
+
+
+def write_quarantine(
+    spark: SparkSession, path: str, rows: DataFrame, *, session: str, batch: int, now: datetime
+) -> int:
+    """Commit one batch's rejected rows and return their number.
+
+    A replayed batch (a crash came between this commit and the table's) replaces what it wrote
+    before: the decoder may have been mended in between, and then rejects other records.
+    """
+    complete = rows.select(
+        "*",
+        F.lit(batch).cast("bigint").alias("batch"),
+        F.lit(session).alias("session"),
+        F.lit(now).alias("quarantined_at"),
+    ).select(*QUARANTINE_SCHEMA.names)
+    txn = Transaction(spark, path)
+    if txn.last_batch(session) >= batch:
+        condition = f"session = '{session}' AND batch = {batch}"
+        writer = complete.write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", condition).save(path)
+        return int(spark.read.format("delta").load(path).filter(condition).count())
+    files = txn.write(complete.coalesce(1))
+    written = sum(f.records for f in files)
+    txn.commit(session, batch, _metadata(session, batch, written))
+    return written
+
+
+def _among(rejected: Sequence[Coordinate]) -> Column:
+    by_partition: dict[tuple[str, int], list[int]] = {}
+    for c in rejected:
+        by_partition.setdefault((c.topic, c.partition), []).append(c.offset)
+    condition = F.lit(False)
+    for (topic, partition), offsets in by_partition.items():
+        here = (F.col("topic") == topic) & (F.col("partition") == partition)
+        condition = condition | (here & F.col("offset").isin(offsets))
+    return condition
+
+
+def _detail(schema: T.StructType) -> Column:
+    """Which fields have the wrong type, for records that are JSON objects at all."""
+    text = F.col("_raw_value").cast("string")
+    fields = F.from_json(text, T.MapType(T.StringType(), T.StringType()))
+    wrong: list[Column] = []
+    for f in schema.fields:
+        single = T.StructType([f, T.StructField("_bad", T.StringType())])
+        parsed = F.from_json(text, single, {"columnNameOfCorruptRecord": "_bad"})
+        message = F.concat(
+            F.lit(f"{f.name} is no {f.dataType.simpleString()}: "),
+            F.left(fields[f.name], F.lit(80)),
+        )
+        wrong.append(F.when(parsed["_bad"].isNotNull(), message))
+    is_object = F.try_parse_json(text).isNotNull()
+    return F.when(
+        F.col(REASON) == UNDECODABLE,
+        F.when(~is_object, F.lit("not valid JSON")).otherwise(F.concat_ws("; ", *wrong)),
+    )
+
+
+def _metadata(session: str, batch: int, written: int) -> str:
+
+    body: dict[str, Any] = {"session": session, "batch": batch, "quarantined": written}
+    return json.dumps({"ingest_quarantine": body}, separators=(",", ":"))

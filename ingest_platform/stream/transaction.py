@@ -1,0 +1,96 @@
+"""A Delta transaction in the hand: write files, look at them, then commit, or do not.
+
+`DataFrameWriter` writes and commits in one call, so what it puts into `userMetadata` must be known
+before the first row is written. The ledger's counts are known only afterwards, and a batch whose
+counts do not balance must not be committed. So the two halves of Delta's own `WriteIntoDelta` are
+called apart, through the classes that it uses: `OptimisticTransaction.writeFiles` and `.commit`.
+The jar lock pins those classes. See docs/adr/0002-transaction-in-hand.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """One data file that was written but may not be committed yet; `stats` is Delta's JSON."""
+
+    path: str
+    bytes: int
+    records: int
+    stats: Mapping[str, Any]
+
+
+class Transaction:
+    """One optimistic transaction on one table. Not thread safe; use once."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        delta = self._jvm.org.apache.spark.sql.delta
+        self._log = delta.DeltaLog.forTable(spark._jsparkSession, path)
+        self._txn = self._log.startTransaction()
+        self._actions: list[Any] = []
+
+    def last_batch(self, app_id: str) -> int:
+        """Newest batch that this lineage has committed here; -1 if none.
+
+        Asking also makes a concurrent commit of the same lineage a conflict, so two drivers that
+        hold the same batch cannot both commit it.
+        """
+        known = self._txn.snapshot().setTransactionsIfKnown()
+        if known.isEmpty():
+            return int(self._txn.txnVersion(app_id))
+        # `txnVersion` would replay the whole log with a Spark job (0.3 s, growing with the table)
+        # although the version checksum beside the last commit holds the answer.
+        self._txn.readTxn().addOne(app_id)
+        versions = [int(t.version()) for t in self._as_java(known.get()) if t.appId() == app_id]
+        return max(versions, default=-1)
+
+    def write(self, rows: DataFrame) -> list[WrittenFile]:
+        """Write the data files. Nothing is visible to readers before `commit`."""
+        added = self._txn.writeFiles(rows._jdf)
+        actions = self._as_java(added)
+        self._actions += actions
+        return [self._written(action) for action in actions]
+
+    def commit(self, app_id: str, batch: int, user_metadata: str) -> int:
+        """Commit what was written, as a streaming update of this batch; returns the version.
+
+        Raises:
+            Py4JJavaError, PySparkException: Delta's conflict or the storage's error; whether the
+                commit landed is then decided by `last_batch` of the next transaction.
+        """
+        jvm = self._jvm
+        delta = jvm.org.apache.spark.sql.delta
+        now = jvm.scala.Option.apply(jvm.java.lang.System.currentTimeMillis())
+        actions = jvm.java.util.ArrayList()
+        actions.add(delta.actions.SetTransaction.apply(app_id, batch, now))
+        for action in self._actions:
+            actions.add(action)
+        operation = delta.DeltaOperations.StreamingUpdate(
+            jvm.org.apache.spark.sql.streaming.OutputMode.Append(),
+            app_id,
+            batch,
+            jvm.scala.Option.apply(user_metadata),
+        )
+        as_seq = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
+        return int(self._txn.commit(as_seq, operation))
+
+    def _as_java(self, seq: Any) -> list[Any]:
+        return list(self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(seq))
+
+    def _written(self, action: Any) -> WrittenFile:
+        stats = json.loads(action.stats() or "{}")
+        return WrittenFile(
+            path=str(action.path()),
+            bytes=int(action.size()),
+            records=int(stats["numRecords"]),
+            stats=stats,
+        )

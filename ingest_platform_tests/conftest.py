@@ -1,0 +1,97 @@
+"""Real services shared by the whole run: started when first asked for, ended with the run.
+
+Isolation is by name: each test makes its own topics (`topic`) and has a bucket of its own (`s3`).
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ingest_platform.embedded.kafka import KafkaServer, start_kafka
+from ingest_platform.embedded.s3 import S3Server, start_s3
+from ingest_platform.embedded.topics import ensure_topic
+
+
+@dataclass(frozen=True)
+class S3Bucket:
+    """A fresh bucket on the shared S3 server.
+
+    Attributes:
+        endpoint: URL for clients, with path-style addresses.
+        access_key: For this server.
+        secret_key: For this server.
+        region: To sign for.
+        bucket: Empty at the start of the test.
+    """
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+    region: str
+    bucket: str
+
+    def environment(self, endpoint: str | None = None) -> dict[str, str]:
+        """AWS_* variables for a child process or client; `endpoint` may name a proxy."""
+        return {
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+        }
+
+    def hadoop_settings(self, endpoint: str | None = None) -> dict[str, str]:
+        """S3A settings without Spark's `spark.hadoop.` prefix; `endpoint` may name a proxy."""
+        return {
+            "fs.s3a.endpoint": endpoint or self.endpoint,
+            "fs.s3a.endpoint.region": self.region,
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.access.key": self.access_key,
+            "fs.s3a.secret.key": self.secret_key,
+        }
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """The run's broker. A test that kills or stops a broker starts one of its own."""
+    with start_kafka(tmp_path_factory.mktemp("kafka"), env=os.environ) as server:
+        yield server
+
+
+@pytest.fixture
+def topic(kafka: KafkaServer) -> Callable[..., str]:
+    """Makes topics: `topic(partitions=3)` or `topic(3, {"retention.ms": "1000"})` -> name."""
+
+    def make(partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        ensure_topic(kafka.bootstrap_servers, name, partitions=partitions, config=config)
+        return name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """The run's S3 server; most tests want `s3`, which adds a bucket of their own."""
+    folder: Path = tmp_path_factory.mktemp("s3")
+    with start_s3(folder, env=os.environ, bucket="shared") as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> S3Bucket:
+    """A bucket of this test's own."""
+    bucket = f"b-{uuid.uuid4().hex[:12]}"
+    s3_server.ensure_bucket(bucket)
+    return S3Bucket(
+        s3_server.endpoint,
+        s3_server.access_key,
+        s3_server.secret_key,
+        s3_server.region,
+        bucket,
+    )
