@@ -212,6 +212,11 @@ class _Handler(BaseHTTPRequestHandler):
         # Without it a response in two writes waits 40 ms for the client's delayed ACK.
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def handle_expect_100(self) -> bool:
+        proceed = super().handle_expect_100()
+        self.wfile.flush()  # else the client waits its 3 s before it sends the body anyway
+        return proceed
+
     def finish(self) -> None:
         self.upstream.close()
         super().finish()

@@ -18,7 +18,12 @@ _NOW = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 
 
 def ledger(
-    *ranges: Range, batch: int = 0, session: str = "a", lost: int = 0, **counts: int
+    *ranges: Range,
+    batch: int = 0,
+    session: str = "a",
+    lost: int = 0,
+    topic: str = TOPIC,
+    **counts: int,
 ) -> Ledger:
     """A ledger of some ranges; `lost` records make it not balance."""
     width = sum(until - start for _, start, until in ranges)
@@ -28,7 +33,7 @@ def ledger(
         stream="clicks",
         session=session,
         batch=batch,
-        offsets=OffsetRanges(tuple(OffsetRange(TOPIC, *r) for r in sorted(ranges))),
+        offsets=OffsetRanges(tuple(OffsetRange(topic, *r) for r in sorted(ranges))),
         read=read,
         written=read - uncounted - lost,
         max_event_time=_NOW.isoformat(),
@@ -36,13 +41,15 @@ def ledger(
     )
 
 
-def rows_of(*ranges: Range, without: Sequence[tuple[int, int]] = ()) -> pa.Table:
+def rows_of(
+    *ranges: Range, without: Sequence[tuple[int, int]] = (), topic: str = TOPIC
+) -> pa.Table:
     """One row per offset, with the coordinates and a payload."""
     pairs = [(p, o) for p, a, b in ranges for o in range(a, b) if (p, o) not in without]
     return pa.table(
         {
             "id": [f"{p}-{o}" for p, o in pairs],
-            "_kafka_topic": pa.array([TOPIC] * len(pairs), pa.string()),
+            "_kafka_topic": pa.array([topic] * len(pairs), pa.string()),
             "_kafka_partition": pa.array([p for p, _ in pairs], pa.int32()),
             "_kafka_offset": pa.array([o for _, o in pairs], pa.int64()),
             "_kafka_timestamp": pa.array([_NOW] * len(pairs), pa.timestamp("us", "UTC")),
@@ -87,8 +94,12 @@ def append(
 
 
 def write_batches(
-    path: str, *batches: Sequence[Range], options: dict[str, str] | None = None
+    path: str,
+    *batches: Sequence[Range],
+    options: dict[str, str] | None = None,
+    topic: str = TOPIC,
 ) -> None:
     """One commit per batch, sound, batch numbers from 0."""
     for number, ranges in enumerate(batches):
-        append(path, rows_of(*ranges), ledger(*ranges, batch=number), options)
+        entry = ledger(*ranges, batch=number, topic=topic)
+        append(path, rows_of(*ranges, topic=topic), entry, options)

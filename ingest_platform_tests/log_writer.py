@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ingest_platform.spark.java import Java
-from ingest_platform.spark.logstore.compile import compile_java
+from ingest_platform.spark.logstore.compile import compile_java, spark_jars_for_compiler
 
 SOURCE = Path(__file__).with_name("LogWriter.java")
 
@@ -75,8 +75,7 @@ class LogWriter:
 
 def compile_log_writer(out: Path, *, java: Java, spark_jars: Path, delta_storage: Path) -> Path:
     """Compile the writer's class below `out`, and return `out` for the class path."""
-    compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
-    libraries = [*spark_jars.glob("hadoop-client-*.jar"), delta_storage]
     out.mkdir(parents=True, exist_ok=True)
-    compile_java([SOURCE], out, java=java, compiler=compiler, libraries=libraries)
+    jars = [*spark_jars_for_compiler(spark_jars), delta_storage]
+    compile_java([SOURCE], out, java=java, jars=jars)
     return out

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ingest_platform.cli.audit_view import show_report
+from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import DataProblem, UserError
 from ingest_platform.maintain.audit_run import AuditTarget, OnProgress, run_audit
@@ -79,7 +80,7 @@ def audit(target: str, name: str | None, data: bool, topic: bool, as_json: bool)
         where = {"name": found.name, "table": found.target.table}
         click.echo(json.dumps({**where, **report.to_dict()}))
     else:
-        show_report(report, found.name, found.target.table, Console())
+        show_report(report, found.name, found.target.table, stdout_console())
     if not report.clean:
         click.get_current_context().exit(DataProblem.exit_code)
 

@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 
 from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.errors import show_error
 from ingest_platform.cli.overview import Overview, Sighting, overview
 from ingest_platform.cli.specs import Found, find, read_deployment
@@ -64,7 +65,7 @@ def status(names: tuple[str, ...], watch: bool, every: float, as_json: bool) -> 
     elif watch:
         _watch(look, render, every)
     else:
-        Console().print(render(look()))
+        stdout_console().print(render(look()))
     for error in broken:
         show_error(error, debug=False)
     if broken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -64,13 +65,9 @@ class KafkaDeltaTable(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, supervisor sensor and start job."""
-        job = start_job(self.spec, self.path)
-        topics = [a for a in topic_assets(self.spec) if a.key not in self._others_topics(context)]
-        return dg.Definitions(
-            assets=[*table_assets(self.spec), *topics],
-            jobs=[job],
-            sensors=[supervisor_sensor(self.spec, job)],
-        )
+        others = self._others_topics(context)
+        topics = [asset for asset in topic_assets(self.spec) if asset.key not in others]
+        return stream_definitions(self.spec, self.path, topics)
 
     def _others_topics(self, context: dg.ComponentLoadContext) -> set[dg.AssetKey]:
         """Topics that another table's component declares, since an asset has one definition.
@@ -84,6 +81,24 @@ class KafkaDeltaTable(dg.Component):
             if table.spec.name < self.spec.name
             for key in topic_keys(table.spec)
         }
+
+
+def stream_definitions(
+    spec: StreamSpec, path: Path, topics: Sequence[dg.AssetSpec] = ()
+) -> dg.Definitions:
+    """What Dagster gets for one stream; the resources `s3` and `launcher` must be added.
+
+    Args:
+        spec: The stream.
+        path: The file that declares it, which the driver will read.
+        topics: Assets of topics that are declared here.
+    """
+    job = start_job(spec, path)
+    return dg.Definitions(
+        assets=[*table_assets(spec), *topics],
+        jobs=[job],
+        sensors=[supervisor_sensor(spec, job)],
+    )
 
 
 def yaml_of(path: Path) -> Path:

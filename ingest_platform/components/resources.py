@@ -1,7 +1,5 @@
 """Spark, S3 and the launcher as Dagster resources: typed fields, environment variables resolved."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -32,7 +30,7 @@ class S3Resource(DagsterS3Resource):
         return False
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> S3Resource:
+    def from_environment(cls, environ: Mapping[str, str]) -> "S3Resource":
         """The resource for the variables that are set.
 
         Secrets are passed by the variable's name, so that the UI shows the name and not the value.
@@ -99,7 +97,7 @@ class SparkResource(PySparkResource):
     executor_memory: str = Field(default="4g", description="Heap of each executor.")
     executor_cores: int = Field(default=2, description="Cores of each executor.")
     executors: int = Field(default=2, description="Executors at most.")
-    s3: dg.ResourceDependency[S3Resource]
+    s3: S3Resource
 
     _stack: ExitStack = PrivateAttr(default_factory=ExitStack)
 

@@ -1,7 +1,5 @@
 """The job `<name>_start`: launches a stream's driver, waits until it is healthy, and ends."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

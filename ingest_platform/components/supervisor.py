@@ -1,7 +1,5 @@
 """The sensor `<name>_supervisor`: looks at a stream, decides, starts it, reports its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

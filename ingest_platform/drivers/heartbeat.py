@@ -109,6 +109,7 @@ class Heartbeat(threading.Thread):
         progress: Progress,
         store: StatusStore,
         probe: LagProbe,
+        *,
         jvm: Callable[[], JvmReport],
         must_end: Callable[[], str | None],
         end: Callable[[str], None],
@@ -121,7 +122,7 @@ class Heartbeat(threading.Thread):
         self._beat_now = threading.Event()
 
     def run(self) -> None:
-        """Beat until closed. A fault of storage or broker is logged, and the next beat tries again."""
+        """Beat until closed; a fault of storage or broker is logged, and the next beat tries again."""
         while not self._done.is_set():
             try:
                 self.beat()

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,10 +55,15 @@ _DRAIN_SECONDS = 22.0
 
 @dataclass(frozen=True)
 class Options:
-    """How this run differs from an ordinary one."""
+    """How this run differs from an ordinary one.
+
+    `reached` is told each phase of a batch as it ends, so that a fault test can end the process
+    exactly there.
+    """
 
     available_now: bool = False
     log_dir: Path = Path(".ingest/logs")
+    reached: Callable[[str], None] = lambda _: None
 
 
 def run_stream(spec: StreamSpec, environ: Mapping[str, str], options: Options) -> None:
@@ -146,6 +151,7 @@ class StreamDriver:
                 fence=lambda: self._fence(lease),
                 lag=progress.lag_after,
                 transform=prepared.transform,
+                reached=self._options.reached,
                 writers=self._spec.table.target_writers or spark.sparkContext.defaultParallelism,
             )
             return BatchWriter(context, tables.columns)

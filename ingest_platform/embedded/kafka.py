@@ -21,7 +21,7 @@ from ingest_platform.embedded.folder import claim
 from ingest_platform.embedded.ports import LOOPBACK, answers, choose_ports
 from ingest_platform.embedded.process import (
     ChildProcess,
-    NotYetHealthy,
+    NotYetHealthyError,
     spawn,
     wait_until_healthy,
 )
@@ -102,7 +102,7 @@ def start_kafka(
         ports = choose_ports(
             folder / "ports.json",
             {"broker": port, "controller": None},
-            rng=random.Random(),
+            rng=random.Random(),  # noqa: S311
         )
         config = _write_config(folder, ports["broker"], ports["controller"])
         _format_once(java, jars, folder, config)
@@ -183,11 +183,11 @@ def _java_command(java: Java, jars: Sequence[Path], options: Sequence[str]) -> l
 def _check(port: int) -> None:
     # The client complains on stderr about every refused connection, so knock first.
     if not answers(port):
-        raise NotYetHealthy("connection refused")
+        raise NotYetHealthyError("connection refused")
     client = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
     try:
         brokers = client.list_topics(timeout=2).brokers
     except KafkaException as e:
-        raise NotYetHealthy(str(e)) from e
+        raise NotYetHealthyError(str(e)) from e
     if not brokers:
-        raise NotYetHealthy("no broker is registered yet")
+        raise NotYetHealthyError("no broker is registered yet")

@@ -55,24 +55,26 @@ def choose_ports(
     last = _read(remembered)
     chosen: dict[str, int] = {}
     for name, port in wanted.items():
-        if port is not None and not is_free(port):
+        taken = set(chosen.values())
+        if port is None:
+            chosen[name] = _kept_or_free(last.get(name), taken, rng)
+        elif is_free(port) and port not in taken:
+            chosen[name] = port
+        else:
             raise PortTakenError(
                 f"port {port} for {name} is in use",
                 where=f"{LOOPBACK}:{port}",
                 remedy=f"stop what listens there (`ss -ltnp 'sport = :{port}'` names it), or give "
                 "another port, or none to have a free one chosen",
             )
-        if port is None:
-            kept = last.get(name)
-            free = kept is not None and kept not in chosen.values() and is_free(kept)
-            port = kept if free and kept is not None else _free_port(set(chosen.values()), rng)
-        chosen[name] = port
     remembered.parent.mkdir(parents=True, exist_ok=True)
     remembered.write_text(json.dumps(chosen) + "\n", encoding="utf-8")
     return chosen
 
 
-def _free_port(taken: set[int], rng: random.Random) -> int:
+def _kept_or_free(kept: int | None, taken: set[int], rng: random.Random) -> int:
+    if kept is not None and kept not in taken and is_free(kept):
+        return kept
     for _ in range(_TRIES):
         port = rng.choice(_RANGE)
         if port not in taken and is_free(port):

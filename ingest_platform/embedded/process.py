@@ -113,14 +113,14 @@ def spawn(
     return ChildProcess(name, _spawner.submit(start).result(), log)
 
 
-class NotYetHealthy(Exception):
+class NotYetHealthyError(Exception):
     """A health check's answer while the service is still starting."""
 
 
 def wait_until_healthy(
     child: ChildProcess, check: Callable[[], None], *, where: str, deadline: float
 ) -> None:
-    """Repeat `check` until it stops raising NotYetHealthy.
+    """Repeat `check` until it stops raising NotYetHealthyError.
 
     Stops the child before it raises, so that a failed start leaves nothing behind.
 
@@ -141,7 +141,7 @@ def wait_until_healthy(
 
     try:
         Retrying(
-            retry=retry_if_exception_type(NotYetHealthy),
+            retry=retry_if_exception_type(NotYetHealthyError),
             stop=stop_after_delay(deadline),
             wait=wait_fixed(_POLL_SECONDS),
         )(attempt)

@@ -21,7 +21,7 @@ from ingest_platform.embedded.folder import claim
 from ingest_platform.embedded.ports import LOOPBACK, choose_ports
 from ingest_platform.embedded.process import (
     ChildProcess,
-    NotYetHealthy,
+    NotYetHealthyError,
     spawn,
     wait_until_healthy,
 )
@@ -36,7 +36,7 @@ REGION = "us-east-1"
 
 # Not secrets: the server listens on loopback only, and a second start must accept the same ones.
 ACCESS_KEY = "local-access-key"
-SECRET_KEY = "local-secret-key"
+SECRET_KEY = "local-secret-key"  # noqa: S105
 
 # The server's own check, https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -143,7 +143,11 @@ def start_s3(
     claimed = claim(folder, service="S3 server", owner_pid=os.getpid())
     child: ChildProcess | None = None
     try:
-        chosen = choose_ports(folder / "ports.json", {"s3": port}, rng=random.Random())
+        chosen = choose_ports(
+            folder / "ports.json",
+            {"s3": port},
+            rng=random.Random(),  # noqa: S311
+        )
         endpoint = f"http://{LOOPBACK}:{chosen['s3']}"
         config = _write_config(folder, endpoint)
         options = [
@@ -194,7 +198,7 @@ def _check(endpoint: str) -> None:
     try:
         httpx.get(endpoint, timeout=2, trust_env=False)  # any status means that it serves
     except httpx.TransportError as e:
-        raise NotYetHealthy(str(e) or type(e).__name__) from e
+        raise NotYetHealthyError(str(e) or type(e).__name__) from e
 
 
 def _check_conditional_put(client: Any, bucket: str, folder: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from ingest_platform.errors import KafkaUnreachableError
-
-_TIMEOUT_SECONDS = 20.0
 
 
 def ensure_topic(
@@ -18,6 +17,7 @@ def ensure_topic(
     *,
     partitions: int,
     config: Mapping[str, str] | None = None,
+    timeout: float = 20.0,
 ) -> None:
     """Make a topic, if it is not there; one that is there keeps its partitions.
 
@@ -26,6 +26,7 @@ def ensure_topic(
         name: Topic.
         partitions: Number of partitions.
         config: Topic settings by name, such as `retention.ms`.
+        timeout: In seconds.
 
     Raises:
         KafkaUnreachableError: The broker does not answer.
@@ -35,23 +36,23 @@ def ensure_topic(
     topic = NewTopic(
         name, num_partitions=partitions, replication_factor=1, config=dict(config or {})
     )
-    future = admin.create_topics([topic], operation_timeout=_TIMEOUT_SECONDS)[name]
+    future = admin.create_topics([topic], request_timeout=timeout)[name]
     try:
-        future.result(_TIMEOUT_SECONDS)
+        future.result(timeout + 5)
     except KafkaException as e:
         code = e.args[0].code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return
         if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
-            raise _unreachable(bootstrap_servers, name) from e
+            raise _unreachable(bootstrap_servers, name, timeout) from e
         raise
     except TimeoutError as e:
-        raise _unreachable(bootstrap_servers, name) from e
+        raise _unreachable(bootstrap_servers, name, timeout) from e
 
 
-def _unreachable(bootstrap_servers: str, topic: str) -> KafkaUnreachableError:
+def _unreachable(bootstrap_servers: str, topic: str, timeout: float) -> KafkaUnreachableError:
     return KafkaUnreachableError(
-        f"no broker answered within {_TIMEOUT_SECONDS:g} s while topic {topic!r} was made",
+        f"no broker answered within {timeout:g} s while topic {topic!r} was made",
         where=bootstrap_servers,
         remedy="check that the broker runs and that the address is right",
     )

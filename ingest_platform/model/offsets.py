@@ -41,6 +41,10 @@ class Positions:
         raw: dict[str, dict[str, int]] = json.loads(text)
         return cls({t: {int(p): int(o) for p, o in ps.items()} for t, ps in raw.items()})
 
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """The form of status documents: partitions are text, as JSON's keys must be."""
+        return {t: {str(p): o for p, o in ps.items()} for t, ps in self.by_topic.items()}
+
     def to_json(self) -> str:
         """Write Spark's form, the one that `startingOffsets` takes."""
         return json.dumps(

@@ -17,19 +17,19 @@ from ingest_platform.spark.logstore.compile import ensure_logstore_jar
 def classpath(
     env: Mapping[str, str], *, java: Java | None = None, console: Console | None = None
 ) -> list[Path]:
-    """The locked `spark` jars and the compiled LogStore, in order, for `spark.jars`.
+    """The locked `spark` jars and the compiled LogStores, in order, for `spark.jars`.
 
     About 0.1 s when everything is cached; when nothing is, 34 MB are downloaded and the compiler
     runs for a second.
 
     Args:
         env: Environment; INGEST_JAR_CACHE, INGEST_MAVEN_URL, SPARK_HOME, JAVA_HOME and PATH count.
-        java: Compiles the LogStore; looked for in `env` if not given, which costs 0.2 s.
+        java: Compiles the LogStores; looked for in `env` if not given, which costs 0.2 s.
         console: Shows progress bars while downloading; silent without one.
 
     Raises:
         JarLockError: The lock does not fit what is installed, or a jar cannot be had.
-        JavaNotFoundError: The LogStore must be compiled and there is no Java.
+        JavaNotFoundError: The LogStores must be compiled and there is no Java.
         DiskFullError: The cache has no space left.
     """
     lock = load_lock()
@@ -38,10 +38,10 @@ def classpath(
     cache = JarCache.from_env(env)
     jars = ensure("spark", cache=cache, lock=lock, console=console)
     delta_storage = next(jar for jar in jars if jar.name.startswith("delta-storage-"))
-    logstore = ensure_logstore_jar(
+    logstores = ensure_logstore_jar(
         cache_folder=cache.folder / "logstore",
         java=java or find_java(env),
         spark_jars=installed.jars_dir,
         delta_storage=delta_storage,
     )
-    return [*jars, logstore]
+    return [*jars, logstores]

@@ -13,7 +13,7 @@ from ingest_platform.errors import SpecError
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
 S3_LOG_STORE: Final = "ingest.platform.ConditionalPutLogStore"
-LOCAL_LOG_STORE: Final = "io.delta.storage.HDFSLogStore"
+LOCAL_LOG_STORE: Final = "ingest.platform.LinkLogStore"
 
 # Settings that decide whether two drivers can lose each other's commits.
 SAFETY: Final[Mapping[str, str]] = {

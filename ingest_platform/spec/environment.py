@@ -15,7 +15,7 @@ from ingest_platform.spec.stream import SourceSpec
 class KafkaEnvironment(Frozen):
     """How to reach and log in to a Kafka cluster.
 
-    Read from `<PREFIX>_BOOTSTRAP_SERVERS`, `<PREFIX>_SECURITY_PROTOCOL`, ... where the prefix is the
+    Read from `<PREFIX>_BOOTSTRAP_SERVERS`, `<PREFIX>_SECURITY_PROTOCOL`, ...; the prefix is the
     spec's `source.environment_prefix`, `KAFKA` by default, so that two clusters can be used side by
     side.
     """

@@ -77,7 +77,8 @@ def parse_attributes(attributes: Any, environ: Mapping[str, str], *, where: str)
     try:
         return StreamSpec.model_validate(_with_folder(_render(attributes, environ, where), where))
     except ValidationError as error:
-        raise _spec_error(error, where) from error
+        # Not chained: Pydantic's own text quotes the input, which may be a rendered secret.
+        raise _spec_error(error, where) from None
 
 
 def refuse_literal_secrets(value: Any, *, where: str, field: str = "") -> None:

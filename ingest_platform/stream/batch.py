@@ -52,6 +52,7 @@ class StreamContext:
         lag: Offsets behind latest by `topic-partition`, as last seen.
         transform: The user's function, identity by default.
         writers: Tasks that write files: files per batch and partition.
+        reached: Told the name of each phase of a batch as it ends, for fault tests.
     """
 
     spark: SparkSession
@@ -64,6 +65,7 @@ class StreamContext:
     lag: Callable[[OffsetRanges], Mapping[str, int]]
     transform: Callable[[DataFrame], DataFrame]
     writers: int
+    reached: Callable[[str], None] = lambda _: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -79,8 +81,9 @@ class Counts:
 
 @dataclass
 class Phases:
-    """Seconds by phase of one batch."""
+    """Seconds by phase of one batch; `reached` is told of each phase that has ended."""
 
+    reached: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
 
@@ -89,6 +92,7 @@ class Phases:
         now = time.perf_counter()
         self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
         self._last = now
+        self.reached(name)
 
 
 class BatchWriter:
@@ -107,8 +111,8 @@ class BatchWriter:
             UnexpectedFieldsError: The policy for unexpected fields is to fail, and there are some.
             LeaseLostError: Another driver took over; nothing was committed.
         """
-        started, phases = time.perf_counter(), Phases()
         context = self._context
+        started, phases = time.perf_counter(), Phases(context.reached)
         ranges = context.ranges(batch)
         phases.end("plan")
         txn = Transaction(context.spark, context.spec.table.path)

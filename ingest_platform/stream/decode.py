@@ -35,6 +35,8 @@ COORDINATES: Final = {
 COLUMN_NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 
 _CORRUPT: Final = "_corrupt"
+_DOCUMENT: Final = "document"
+_END: Final = "end"
 _ROW: Final = "_row"
 _TEXT_MAP: Final = T.MapType(T.StringType(), T.StringType())
 
@@ -52,19 +54,28 @@ def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFr
         fields are ignored, `_unexpected` (a map from name to JSON text; may be null).
     """
     text = F.col("value").cast("string")
-    with_corrupt = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
+    envelope = T.StructType(
+        [
+            T.StructField(_DOCUMENT, schema),
+            T.StructField(_END, T.IntegerType()),
+            T.StructField(_CORRUPT, T.StringType()),
+        ]
+    )
+    # `from_json` stops after the first value and drops what follows without a word. Inside an
+    # envelope whose last field must be reached, anything but exactly one value breaks it.
+    enveloped = F.concat(F.lit(f'{{"{_DOCUMENT}":'), text, F.lit(f',"{_END}":1}}'))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     if spec.timestamp_format:
         options["timestampFormat"] = spec.timestamp_format
     columns = [F.col(source).alias(name) for name, source in COORDINATES.items()]
-    columns += [F.from_json(text, with_corrupt, options).alias(_ROW), _value_state(text)]
+    columns += [F.from_json(enveloped, envelope, options).alias(_ROW), _value_state(text)]
     if spec.unexpected_fields != "ignore":
         columns.append(_unexpected(text, schema).alias(UNEXPECTED))
     parsed = records.select(*columns)
     rest = [UNEXPECTED] if spec.unexpected_fields != "ignore" else []
     return parsed.select(
         *COORDINATES,
-        *[F.col(f"{_ROW}.`{name}`").alias(name) for name in schema.names],
+        *[F.col(f"{_ROW}.{_DOCUMENT}.`{name}`").alias(name) for name in schema.names],
         *rest,
         _reason(schema, spec).alias(REASON),
     )
@@ -81,7 +92,8 @@ def _value_state(text: Column) -> Column:
 
 
 def _reason(schema: T.StructType, spec: DecodeSpec) -> Column:
-    corrupt = F.col(_ROW).isNull() | F.col(f"{_ROW}.{_CORRUPT}").isNotNull()
+    row = F.col(_ROW)
+    corrupt = row[_DOCUMENT].isNull() | row[_END].isNull() | row[_CORRUPT].isNotNull()
     why = F.when(F.col("_value_state").isNotNull(), F.col("_value_state")).when(
         corrupt, UNDECODABLE
     )

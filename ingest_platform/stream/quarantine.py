@@ -43,9 +43,7 @@ def ranges_of(rejected: Iterable[Coordinate]) -> list[OffsetRange]:
 def rejected_rows(
     records: DataFrame, rejected: Sequence[Coordinate], schema: T.StructType, spec: DecodeSpec
 ) -> DataFrame:
-    """The rejected ones among raw Kafka `records`, in the quarantine table's columns but for
-    `batch`, `session` and `quarantined_at`.
-    """
+    """The rejected ones among raw Kafka `records`, as the quarantine table's record columns."""
     if len(rejected) <= _LISTED_AT_MOST:
         records = records.filter(_among(rejected))
     raw = [F.col(name).alias(f"_raw_{name}") for name in ("key", "value")]
@@ -115,10 +113,13 @@ def _detail(schema: T.StructType) -> Column:
             F.left(fields[f.name], F.lit(80)),
         )
         wrong.append(F.when(parsed["_bad"].isNotNull(), message))
-    is_object = F.try_parse_json(text).isNotNull()
+    document = F.try_parse_json(text)
     return F.when(
         F.col(REASON) == UNDECODABLE,
-        F.when(~is_object, F.lit("not valid JSON")).otherwise(F.concat_ws("; ", *wrong)),
+        F.when(document.isNull(), F.lit("not one valid JSON value"))
+        .when(~F.startswith(F.schema_of_variant(document), F.lit("OBJECT")), "not a JSON object")
+        .when(F.length(F.concat_ws("; ", *wrong)) > 0, F.concat_ws("; ", *wrong))
+        .otherwise("something follows the JSON object"),
     )
 
 

@@ -20,14 +20,14 @@ from botocore.config import Config
 from ingest_platform.spark.classpath import classpath
 from ingest_platform.spark.installed import spark_jars_dir
 from ingest_platform.spark.java import Java, find_java
-from ingest_platform.spark.logstore.compile import LOGSTORE_CLASS
+from ingest_platform.spark.logstore.compile import LOCAL_LOGSTORE_CLASS, LOGSTORE_CLASS
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.fault_proxy import FaultProxy
 from ingest_platform_tests.log_writer import LogWriter, compile_log_writer
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(180)]
 
-HDFS_LOGSTORE = "io.delta.storage.HDFSLogStore"
+STOCK_LOCAL_LOGSTORE = "io.delta.storage.HDFSLogStore"
 STOCK_S3_LOGSTORE = "io.delta.storage.S3SingleDriverLogStore"
 
 COMMIT = r"/_delta_log/\d{20}\.json$"
@@ -160,13 +160,37 @@ def test_large_commits_race_by_multipart_upload(writer: MakeWriter, s3: S3Bucket
     assert_winners_stored(outcomes, lambda v: read_object(s3, version_uri(table, v)))
 
 
+def read_local(table: Path, version: int) -> bytes:
+    return Path(version_uri(str(table), version)).read_bytes()
+
+
 def test_two_jvms_on_a_local_path_lose_no_commit(writer: MakeWriter, tmp_path: Path) -> None:
-    """Local tables keep Delta's HDFSLogStore; it renames, and the rename must not replace."""
-    table = tmp_path / "t"
-    (table / "_delta_log").mkdir(parents=True)
-    pair = [writer(HDFS_LOGSTORE) for _ in range(2)]
-    outcomes = race(*pair, table.as_uri(), rounds=200)
-    assert_winners_stored(outcomes, lambda v: Path(version_uri(str(table), v)).read_bytes())
+    """Delta's own store for local paths checks and then renames, which replaces a racing commit."""
+    pair = [writer(LOCAL_LOGSTORE_CLASS) for _ in range(2)]
+    outcomes = race(*pair, (tmp_path / "t").as_uri(), rounds=400)
+    assert_winners_stored(outcomes, lambda v: read_local(tmp_path / "t", v))
+    left_over = [p.name for p in (tmp_path / "t/_delta_log").iterdir() if p.name.startswith(".")]
+    assert left_over == []
+
+
+def test_local_store_takes_over_from_the_stock_store(writer: MakeWriter, tmp_path: Path) -> None:
+    """A log may hold versions of either store, with Hadoop's checksum files beside the older."""
+    uri = (tmp_path / "t").as_uri()
+    (tmp_path / "t/_delta_log").mkdir(parents=True)
+    stock, ours = writer(STOCK_LOCAL_LOGSTORE), writer(LOCAL_LOGSTORE_CLASS)
+    assert stock.write(version_uri(uri, 0), "stock") == "committed"
+    assert ours.write(version_uri(uri, 0), "ours") == "exists"
+    assert ours.write(version_uri(uri, 1), "ours") == "committed"
+    assert stock.write(version_uri(uri, 1), "stock") == "exists"
+    assert [read_local(tmp_path / "t", v) for v in range(2)] == [b"stock\n", b"ours\n"]
+
+
+def test_broken_action_publishes_nothing_locally(writer: MakeWriter, tmp_path: Path) -> None:
+    """A commit is there whole or not at all, and a failed one leaves no file behind."""
+    uri = version_uri((tmp_path / "t").as_uri(), 0)
+    outcome = writer(LOCAL_LOGSTORE_CLASS).write(uri, LINE, lines=100, break_after=50)
+    assert "broken action" in outcome
+    assert list((tmp_path / "t/_delta_log").iterdir()) == []
 
 
 def test_lost_response_is_not_a_conflict(writer: MakeWriter, s3: S3Bucket) -> None:
@@ -239,8 +263,7 @@ def test_unknown_outcome_is_said_to_be_unknown(writer: MakeWriter, s3: S3Bucket)
     with FaultProxy(s3.endpoint) as proxy:
         w = writer(LOGSTORE_CLASS, s3.hadoop_settings(proxy.endpoint) | IMPATIENT)
         proxy.drop_response(method="PUT", path=COMMIT, times=None)
-        # The existence check before the PUT passes; the look-up after it does not.
-        proxy.answer(503, method="HEAD", path=COMMIT, nth=2)
+        proxy.answer(503, method="HEAD", path=COMMIT)
         outcome = w.write(version_uri(table, 0), "p")
     assert outcome.startswith("error "), outcome
     assert "unknown whether the commit" in outcome

@@ -1,1 +1,1 @@
-"""The conditional-put LogStore: its Java source, and its compilation at set-up."""
+"""Delta log stores that no concurrent writer can make lose a commit: Java sources, compilation."""

@@ -1,4 +1,4 @@
-"""Compile the conditional-put LogStore with the Java compiler that Spark brings along.
+"""Compile the platform's LogStores with the Java compiler that Spark brings along.
 
 Spark generates code with Janino, so a runtime without a JDK is enough and the platform ships
 source that can be reviewed instead of a binary.
@@ -17,17 +17,28 @@ from ingest_platform.errors import JarLockError
 from ingest_platform.spark.java import Java
 
 LOGSTORE_CLASS = "ingest.platform.ConditionalPutLogStore"
-SOURCE = Path(__file__).with_name("ConditionalPutLogStore.java")
+LOCAL_LOGSTORE_CLASS = "ingest.platform.LinkLogStore"
+
+LOGSTORE_SETTINGS = {
+    "spark.delta.logStore.s3a.impl": LOGSTORE_CLASS,
+    "spark.delta.logStore.file.impl": LOCAL_LOGSTORE_CLASS,
+}
+"""What every session needs: with Delta's defaults concurrent drivers lose commits, on S3 and on
+local paths."""
+
+SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _COMPILER_JARS = ("janino-*.jar", "commons-compiler-*.jar")
+# The compiler wants to resolve the types of every field of Hadoop's classes: slf4j and shaded ones.
+_LIBRARY_JARS = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "slf4j-api-*.jar")
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def ensure_logstore_jar(
     *, cache_folder: Path, java: Java, spark_jars: Path, delta_storage: Path
 ) -> Path:
-    """The compiled LogStore; compiled now if this source was not yet, which takes about 1 s.
+    """The compiled LogStores; compiled now if this source was not yet, which takes about 1 s.
 
     The jar's name holds the hash of all that went into it, so a new source, Delta or Spark gets a
     new jar, and processes that compile at the same time replace each other's identical result.
@@ -41,40 +52,53 @@ def ensure_logstore_jar(
     Raises:
         JarLockError: It does not compile, or Spark's jars lack the compiler.
     """
-    libraries = [*_matching(spark_jars, "hadoop-client-api-*.jar"), delta_storage]
-    compiler = [jar for pattern in _COMPILER_JARS for jar in _matching(spark_jars, pattern)]
-    digest = _digest(SOURCE, [*libraries, *compiler])
-    jar = cache_folder / f"conditional-put-logstore-{digest[:16]}.jar"
+    digest = _digest([*spark_jars_for_compiler(spark_jars), delta_storage])
+    jar = cache_folder / f"ingest-logstores-{digest[:16]}.jar"
     if not jar.is_file():
         cache_folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache_folder, prefix=".compile-") as scratch:
-            compile_java([SOURCE], Path(scratch), java=java, compiler=compiler, libraries=libraries)
+            compile_java(
+                SOURCES,
+                Path(scratch),
+                java=java,
+                jars=[*spark_jars_for_compiler(spark_jars), delta_storage],
+            )
             packed = pack(Path(scratch), Path(scratch) / "out.jar")
             packed.replace(jar)
     return jar
 
 
-def compile_java(
-    sources: Sequence[Path],
-    out: Path,
-    *,
-    java: Java,
-    compiler: Sequence[Path],
-    libraries: Sequence[Path],
-) -> None:
+def spark_jars_for_compiler(spark_jars: Path) -> list[Path]:
+    """The compiler, and Hadoop for it to compile against, among Spark's own jars.
+
+    Raises:
+        JarLockError: They are not there.
+    """
+    patterns = (*_LIBRARY_JARS, *_COMPILER_JARS)
+    return [jar for pattern in patterns for jar in _matching(spark_jars, pattern)]
+
+
+def compile_java(sources: Sequence[Path], out: Path, *, java: Java, jars: Sequence[Path]) -> None:
     """Compile `sources` into class files below `out`.
+
+    Args:
+        sources: Java files, in the subset of the language that Janino knows.
+        out: Folder that is there.
+        java: Runs the compiler.
+        jars: The compiler and all that the sources refer to.
 
     Raises:
         JarLockError: The compiler reports an error; its words are in the message.
     """
-    class_path = ":".join(str(jar) for jar in [*libraries, *compiler])
+    class_path = ":".join(str(jar) for jar in jars)
     command = [str(java.executable), "-cp", class_path, _COMPILER, "-d", str(out)]
     command += ["-classpath", class_path, *(str(s) for s in sources)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     # The compiler reports some failures without an exit code, so its product is what counts.
-    if done.returncode or not list(out.rglob("*.class")):
+    missing = [s for s in sources if not list(out.rglob(f"{s.stem}.class"))]
+    if done.returncode or missing:
         raise JarLockError(
-            f"the LogStore does not compile: {(done.stderr or done.stdout).strip()[-2000:]}",
+            f"Java source does not compile: {(done.stderr or done.stdout).strip()[-2000:]}",
             where=", ".join(str(s) for s in sources),
             remedy="check that pyspark and delta-spark are the locked versions (`uv sync`)",
         )
@@ -100,9 +124,11 @@ def _matching(spark_jars: Path, pattern: str) -> list[Path]:
     return found
 
 
-def _digest(source: Path, jars: Sequence[Path]) -> str:
+def _digest(jars: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        digest.update(source.read_bytes())
     # Jar names hold their versions; hashing 40 MB of content would slow every start for nothing.
-    digest = hashlib.sha256(source.read_bytes())
     for jar in jars:
         digest.update(jar.name.encode())
     return digest.hexdigest()

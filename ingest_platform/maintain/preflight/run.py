@@ -1,0 +1,103 @@
+"""All checks of some streams: what can be asked at once is, and every finding has its place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psutil
+
+from ingest_platform.adapters.objects import object_store
+from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.errors import IngestError
+from ingest_platform.maintain.preflight.capacity import Machine, check_capacity
+from ingest_platform.maintain.preflight.findings import Finding, Group
+from ingest_platform.maintain.preflight.kafka import TopicFacts, check_topics, read_topics
+from ingest_platform.maintain.preflight.paths import check_paths, check_paths_apart
+from ingest_platform.maintain.preflight.secrets import check_secrets
+from ingest_platform.maintain.preflight.storage import check_storage
+from ingest_platform.maintain.preflight.versions import check_machine, check_user_jars
+from ingest_platform.model.status import Status
+from ingest_platform.spec import StorageEnvironment, StreamSpec
+
+_PARALLEL = 8
+_ORDER = {group: index for index, group in enumerate(Group)}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The world that the checks look at.
+
+    Attributes:
+        environ: Environment variables of the drivers.
+        machine: Cores and memory.
+        python: Major and minor version.
+        now: This machine's clock.
+    """
+
+    environ: Mapping[str, str]
+    machine: Machine
+    python: tuple[int, int]
+    now: Callable[[], datetime]
+
+
+def here(environ: Mapping[str, str]) -> Surroundings:
+    """This process's machine and clock."""
+    machine = Machine(os.cpu_count() or 1, psutil.virtual_memory().total)
+    return Surroundings(environ, machine, sys.version_info[:2], lambda: datetime.now(UTC))
+
+
+def run_checks(specs: Sequence[StreamSpec], world: Surroundings) -> list[Finding]:
+    """Check machine, streams, and the streams together.
+
+    Nothing is raised for what is found, and nothing is left behind: probe objects are removed.
+
+    Args:
+        specs: The streams that are to run at once.
+        world: What to look at.
+
+    Returns:
+        Findings by group, then stream.
+    """
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        machine = pool.submit(lambda: list(check_machine(world.environ, world.python)))
+        streams = list(pool.map(lambda spec: _check_stream(spec, world), specs))
+    found = [*machine.result(), *check_paths_apart(specs)]
+    partitions: dict[str, int] = {}
+    for spec, (findings, topics) in zip(specs, streams, strict=True):
+        found += findings
+        known = [facts for facts in topics if isinstance(facts, TopicFacts)]
+        if len(known) == len(spec.source.all_topics):
+            partitions[spec.name] = sum(len(facts.bounds) for facts in known)
+    found += check_capacity(specs, partitions, world.machine)
+    return sorted(found, key=lambda f: (_ORDER[f.group], f.stream or ""))
+
+
+def _check_stream(
+    spec: StreamSpec, world: Surroundings
+) -> tuple[list[Finding], list[TopicFacts | IngestError]]:
+    topics = read_topics(spec, world.environ)
+    return list(_of_stream(spec, world, topics)), topics
+
+
+def _of_stream(
+    spec: StreamSpec, world: Surroundings, topics: list[TopicFacts | IngestError]
+) -> Iterator[Finding]:
+    yield from check_user_jars(spec, world.environ)
+    yield from check_topics(spec, topics, _status(spec, world.environ))
+    yield from check_storage(spec, world.environ, world.now)
+    yield from check_paths(spec)
+    yield from check_secrets(spec, world.environ)
+
+
+def _status(spec: StreamSpec, environ: Mapping[str, str]) -> Status | None:
+    """The stream's last known position; storage that cannot be read is told by its own check."""
+    try:
+        objects = object_store(spec.root, StorageEnvironment.from_env(environ))
+        return StatusStore(objects).read(spec.name)
+    except IngestError:
+        return None

@@ -1,0 +1,95 @@
+package ingest.platform;
+
+import io.delta.storage.HDFSLogStore;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.util.Iterator;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * Delta's log on a local path for any number of processes: a commit is one hard link.
+ *
+ * Delta's default for file: paths, HDFSLogStore, relies on a rename that fails if the target is
+ * there. HDFS has one; Hadoop's local file system looks first and then calls rename(2), which
+ * replaces: of 400 versions that two JVMs wrote at once, 10 held the data of the writer that was
+ * told "conflict", or that both had been told "committed". link(2) looks and creates in one step.
+ *
+ * Register with spark.delta.logStore.file.impl. Compiled by Janino: no lambdas, no diamonds.
+ */
+public class LinkLogStore extends HDFSLogStore {
+
+  public LinkLogStore(Configuration initHadoopConf) {
+    super(initHadoopConf);
+  }
+
+  /**
+   * Write a file of the log.
+   *
+   * @throws FileAlreadyExistsException another writer holds this version.
+   * @throws IOException the file could not be written, or the disk knows no hard links; this
+   *     version is not ours then.
+   */
+  public void write(Path path, Iterator<String> actions, Boolean overwrite, Configuration hadoopConf)
+      throws IOException {
+    if (overwrite.booleanValue()) {
+      super.write(path, actions, overwrite, hadoopConf);
+      return;
+    }
+    java.nio.file.Path target = Paths.get(path.toUri().getPath(), new String[0]);
+    java.nio.file.Path folder = target.getParent();
+    String name = target.getFileName().toString();
+    Files.createDirectories(folder, new FileAttribute[0]);
+    java.nio.file.Path draft = folder.resolve("." + name + "." + UUID.randomUUID() + ".tmp");
+    try {
+      writeDraft(draft, actions);
+      // Hadoop verifies a file against the checksum file beside it. One that outlived its version
+      // (somebody removed the version) would make ours unreadable.
+      Files.deleteIfExists(folder.resolve("." + name + ".crc"));
+      publish(draft, target);
+    } finally {
+      Files.deleteIfExists(draft);
+    }
+  }
+
+  private static void writeDraft(java.nio.file.Path draft, Iterator<String> actions)
+      throws IOException {
+    FileChannel channel = FileChannel.open(draft,
+        new OpenOption[] {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE});
+    try {
+      OutputStream out = new java.io.BufferedOutputStream(Channels.newOutputStream(channel), 65536);
+      while (actions.hasNext()) {
+        out.write(((String) actions.next()).getBytes(StandardCharsets.UTF_8));
+        out.write('\n');
+      }
+      out.flush();
+      // Without it a power cut can leave the name without the content: an unreadable table.
+      channel.force(true);
+    } finally {
+      channel.close();
+    }
+  }
+
+  private static void publish(java.nio.file.Path draft, java.nio.file.Path target)
+      throws IOException {
+    try {
+      Files.createLink(target, draft);
+    } catch (FileAlreadyExistsException e) {
+      // On NFS the answer to a link that was made can be lost, and the retry finds it made.
+      if (!Files.isSameFile(draft, target)) throw e;
+    } catch (UnsupportedOperationException e) {
+      throw new IOException("cannot commit " + target + ": this file system has no hard links, so"
+          + " concurrent writers could overwrite each other. Use another disk, or s3a.", e);
+    }
+  }
+}

@@ -1,0 +1,80 @@
+"""A driver without Spark, for tests of launching and supervising: real lease, status and signals.
+
+Called like the real one: `python -m ingest_platform_tests.stand_in_driver SPEC --name NAME`.
+`STAND_IN=exit` ends at once, `STAND_IN=fail` reports an error first, `STAND_IN=hang` never becomes
+healthy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ingest_platform.adapters.control_store import ControlStore
+from ingest_platform.adapters.lease_store import LeaseStore
+from ingest_platform.adapters.objects import object_store
+from ingest_platform.adapters.processes import this_process
+from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.model.states import StreamState
+from ingest_platform.model.status import ErrorReport, Status
+from ingest_platform.spec import StorageEnvironment, load_spec
+
+HEARTBEAT_SECONDS = 0.1
+
+
+def main() -> int:
+    """Run until drained, by signal or by control document, or superseded."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    mode = os.environ.get("STAND_IN", "")
+    sys.stdout.write(f"stand-in driver: {mode or 'runs'}\n")
+    sys.stdout.flush()
+    if mode == "exit":
+        return 3
+    parser = argparse.ArgumentParser()
+    parser.add_argument("spec", type=Path)
+    parser.add_argument("--name")
+    options = parser.parse_args()
+    spec = load_spec(options.spec, os.environ, options.name)
+    objects = object_store(spec.root, StorageEnvironment.from_env(os.environ))
+    leases = LeaseStore(objects, spec.name)
+    here = this_process(log=os.environ.get("INGEST_LOG_FILE", ""))
+    lease = leases.take(f"{here.host}:{here.pid}", "stream", datetime.now(UTC))
+    store, control = StatusStore(objects), ControlStore(objects, spec.name)
+    status = Status(
+        stream=spec.name,
+        session="stand-in",
+        generation=lease.generation,
+        started_at=datetime.now(UTC).isoformat(),
+        runs_at=here,
+        oldest_unread_age=0.0,
+    )
+
+    def say(state: StreamState, error: ErrorReport | None = None) -> None:
+        now = datetime.now(UTC).isoformat()
+        store.write(replace(status, state=state, updated_at=now, error=error))
+
+    say(StreamState.STARTING)
+    if mode == "fail":
+        say(StreamState.FAILED, ErrorReport("TopicMissingError", "no such topic", "create it"))
+        return 3
+    while not stop.wait(HEARTBEAT_SECONDS):
+        if leases.superseded(lease):
+            return 3
+        wanted = control.read()
+        if wanted.pause or wanted.drains(lease.generation):
+            break
+        if mode != "hang":
+            say(StreamState.RUNNING)
+    say(StreamState.STOPPED)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
