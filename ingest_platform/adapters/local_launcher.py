@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ingest_platform.adapters import detach, log_files
 from ingest_platform.adapters.launcher import Launch
-from ingest_platform.adapters.processes import session_members, started_ticks
+from ingest_platform.adapters.processes import descendants, session_members, started_ticks
 from ingest_platform.errors import ServiceStartError
 from ingest_platform.model.status import RunsAt
 
@@ -68,13 +68,16 @@ class LocalLauncher:
         """SIGKILL to the driver, its JVM and its workers, also when only those are left."""
         if runs_at.host != socket.gethostname() or not runs_at.started_ticks:
             return False
-        if not self._leads(runs_at) and started_ticks(runs_at.pid) is not None:
+        leads = self._leads(runs_at)
+        if not leads and started_ticks(runs_at.pid) is not None:
             return False  # the pid was given to another process: nothing of the driver is left
-        members = session_members(runs_at.pid, since_ticks=runs_at.started_ticks)
-        for pid in members:
+        victims = session_members(runs_at.pid, since_ticks=runs_at.started_ticks)
+        if leads and runs_at.pid not in victims:
+            victims = [runs_at.pid, *descendants(runs_at.pid)]  # started by hand in a terminal
+        for pid in victims:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return bool(members)
+        return bool(victims)
 
     def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:
         """The end of the log file that `launch` named."""

@@ -49,6 +49,14 @@ def session_members(session: int, since_ticks: float) -> list[int]:
     return [pid for pid in psutil.pids() if _belongs(pid, session, since_ticks)]
 
 
+def descendants(pid: int) -> list[int]:
+    """Pids of a process's children and theirs."""
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
 def _belongs(pid: int, session: int, since_ticks: float) -> bool:
     ticks = started_ticks(pid)
     try:

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 import click
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -51,6 +52,8 @@ log = logging.getLogger(__name__)
 
 # SIGTERM must be obeyed within 30 s: this much for the batch, the rest for Spark's own end.
 _DRAIN_SECONDS = 22.0
+
+_JVM_GONE = (Py4JNetworkError, ConnectionError)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,11 @@ class StreamDriver:
                 self._stream(spark, prepared, lease, progress, status)
             progress.turn(StreamState.STOPPED, self._end_reason or "caught up")
         except BaseException as error:
+            if self._end_asked.is_set() and isinstance(self._failure or error, _JVM_GONE):
+                # A signal to the whole process group ended the JVM too. Its batch is as any batch
+                # that a kill interrupts: the next driver repeats it.
+                progress.turn(StreamState.STOPPED, f"{self._end_reason}, which ended the JVM too")
+                return
             failure = classify(self._failure or error, where=f"stream {self._spec.name}")
             self._report_failure(progress, failure)
             raise failure from error
@@ -141,11 +149,14 @@ class StreamDriver:
         decoded = decode(records, tables.data, self._spec.decode)
 
         def on_first_batch() -> BatchWriter:
+            session = self._checkpoint.lineage() or ""
+            with progress.lock:
+                progress.base = replace(progress.base, session=session)
             context = StreamContext(
                 spark=spark,
                 spec=self._spec,
                 schema=tables.data,
-                session=self._checkpoint.lineage() or "",
+                session=session,
                 ranges=self._checkpoint.ranges,
                 reread=lambda ranges: read_ranges(spark, options, ranges),
                 fence=lambda: self._fence(lease),

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from ingest_platform.errors import SpecError
+from ingest_platform.spark.logstore.compile import LOCAL_LOGSTORE_CLASS, LOGSTORE_CLASS
 from ingest_platform.spec import SparkSpec, StorageEnvironment
-
-S3_LOG_STORE: Final = "ingest.platform.ConditionalPutLogStore"
-LOCAL_LOG_STORE: Final = "ingest.platform.LinkLogStore"
 
 # Settings that decide whether two drivers can lose each other's commits.
 SAFETY: Final[Mapping[str, str]] = {
-    "spark.delta.logStore.s3a.impl": S3_LOG_STORE,
-    "spark.delta.logStore.s3.impl": S3_LOG_STORE,
-    "spark.delta.logStore.file.impl": LOCAL_LOG_STORE,
+    "spark.delta.logStore.s3a.impl": LOGSTORE_CLASS,
+    "spark.delta.logStore.s3.impl": LOGSTORE_CLASS,
+    "spark.delta.logStore.file.impl": LOCAL_LOGSTORE_CLASS,
     # With performance mode S3A skips the checks that a conditional create relies on.
     "spark.hadoop.fs.s3a.create.performance": "false",
 }
@@ -82,7 +80,7 @@ S3A: Final[Mapping[str, str]] = {
     ),
 }
 
-_SECRET_REDACTION: Final = "(?i)secret|password|token|access[.]key|sasl|jaas|credential"
+_REDACTION: Final = "(?i)secret|password|token|access[.]key|sasl|jaas|credential"
 
 
 def session_conf(
@@ -108,8 +106,8 @@ def session_conf(
     conf = {**DELTA, **LONG_LIVED, **SPEED, **SAFETY}
     conf["spark.master"] = spark.master
     conf["spark.jars"] = ",".join(str(jar) for jar in jars)
-    conf["spark.redaction.regex"] = _SECRET_REDACTION
-    conf["spark.sql.redaction.options.regex"] = _SECRET_REDACTION
+    conf["spark.redaction.regex"] = _REDACTION
+    conf["spark.sql.redaction.options.regex"] = _REDACTION
     if scratch:
         conf["spark.local.dir"] = str(scratch)
     conf |= _resources(spark)

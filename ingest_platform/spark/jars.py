@@ -26,7 +26,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from ingest_platform.errors import DiskFullError, JarLockError
 from ingest_platform.spark.jar_lock import Jar, JarLock, JarSet
@@ -171,7 +171,7 @@ def _download(client: httpx.Client, jar: Jar, cache: JarCache, on_bytes: OnBytes
     retrying = Retrying(
         retry=retry_if_exception(_heals_by_itself),
         stop=stop_after_attempt(cache.attempts),
-        wait=wait_exponential_jitter(initial=min(0.5, cache.max_wait), max=cache.max_wait),
+        wait=wait_random_exponential(multiplier=0.5, max=cache.max_wait),
         reraise=True,
     )
     try:

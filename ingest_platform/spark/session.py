@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ingest_platform.errors import EnvironmentFault
@@ -68,7 +69,8 @@ def open_session(
     try:
         yield session
     finally:
-        session.stop()
+        with suppress(Py4JError, ConnectionError):  # its JVM ended first: there is nothing to stop
+            session.stop()
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:

@@ -24,7 +24,7 @@ def upstream(received: list[str]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_PUT(self) -> None:  # noqa: N802
+        def do_PUT(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.append(f"{self.path} {body.decode()} {self.headers['Host']}")
             self.send_response(200)

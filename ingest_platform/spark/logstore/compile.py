@@ -19,13 +19,6 @@ from ingest_platform.spark.java import Java
 LOGSTORE_CLASS = "ingest.platform.ConditionalPutLogStore"
 LOCAL_LOGSTORE_CLASS = "ingest.platform.LinkLogStore"
 
-LOGSTORE_SETTINGS = {
-    "spark.delta.logStore.s3a.impl": LOGSTORE_CLASS,
-    "spark.delta.logStore.file.impl": LOCAL_LOGSTORE_CLASS,
-}
-"""What every session needs: with Delta's defaults concurrent drivers lose commits, on S3 and on
-local paths."""
-
 SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"

@@ -49,7 +49,7 @@ def repository() -> Iterator[Repository]:
     repo = Repository()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             with repo.lock:
                 asked = self.headers.get("Range")
                 repo.ranges.append(asked)

@@ -150,3 +150,16 @@ def test_memory_round_trip_and_damage():
     assert Memory.from_cursor(memory.to_cursor()) == memory
     for text in (None, "", "{}", "[]", "12", '{"heartbeat": {"new": 1}, "reported": {}}'):
         assert Memory.from_cursor(text) == Memory()
+
+
+def test_day_of_looks_stays_within_the_event_budget():
+    """Dagster's event log has no retention: 288 events a day and table, however busy it is."""
+    reported, events = Reported(), 0
+    for second in range(0, 86_400, 15):
+        now = NOW + timedelta(seconds=second)
+        evidence = Evidence(make_status(), timedelta(0), moving=True, now=now)
+        if not_due(SPEC, reported, evidence) or nothing_new(reported, evidence, second):
+            continue
+        events += 1
+        reported = Reported(at=now.isoformat(), version=second)
+    assert events == 288
