@@ -1,8 +1,8 @@
 """A driver without Spark, for tests of launching and supervising: real lease, status and signals.
 
 Called like the real one: `python -m ingest_platform_tests.stand_in_driver SPEC --name NAME`.
-`STAND_IN=exit` ends at once, `STAND_IN=fail` reports an error first, `STAND_IN=hang` never becomes
-healthy.
+`STAND_IN=exit` ends at once, `STAND_IN=refuse` does so with last words, `STAND_IN=fail` reports an
+error in its status, `STAND_IN=hang` never becomes healthy.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.adapters.termination import leave_last_words
+from ingest_platform.errors import TopicMissingError
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport, Status
 from ingest_platform.spec import StorageEnvironment, load_spec
@@ -36,6 +38,10 @@ def main() -> int:
     sys.stdout.write(f"stand-in driver: {mode or 'runs'}\n")
     sys.stdout.flush()
     if mode == "exit":
+        return 3
+    if mode == "refuse":
+        error = TopicMissingError("no such topic", remedy="create it")
+        leave_last_words(error, os.environ, datetime.now(UTC))
         return 3
     parser = argparse.ArgumentParser()
     parser.add_argument("spec", type=Path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ingest_platform.model.status import RunsAt
+from ingest_platform.model.status import ErrorReport, RunsAt
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class Launcher(Protocol):
 
     def kill(self, runs_at: RunsAt) -> bool:
         """End the driver and what it left behind, now; False when nothing was there."""
+        ...
+
+    def last_words(self, runs_at: RunsAt) -> ErrorReport | None:
+        """The error that the driver ended with; None when it left none, or goes on."""
         ...
 
     def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:

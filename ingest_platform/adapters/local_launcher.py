@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ingest_platform.adapters import detach, log_files
+from ingest_platform.adapters import detach, log_files, termination
 from ingest_platform.adapters.launcher import Launch
 from ingest_platform.adapters.processes import descendants, session_members, started_ticks
 from ingest_platform.errors import ServiceStartError
-from ingest_platform.model.status import RunsAt
+from ingest_platform.model.status import ErrorReport, RunsAt
 
 DRIVER = (sys.executable, "-m", "ingest_platform.drivers.stream")
 _SPAWN_SECONDS = 30
@@ -34,13 +34,18 @@ class LocalLauncher:
     def launch(self, launch: Launch) -> RunsAt:
         """Start `COMMAND <spec path> --name NAME`, its output in `<log_dir>/driver.log`.
 
-        The driver finds the path of its log in `INGEST_LOG_FILE`.
+        The driver finds the path of its log in `INGEST_LOG_FILE`, and in `INGEST_ERROR_FILE` where
+        to leave the error that it ends with.
         """
         log = log_files.begin(launch.log_dir)
         pid = self._spawn(
             [*self._command, str(launch.spec_path), "--name", launch.name],
             log,
-            {**launch.env, "INGEST_LOG_FILE": str(log)},
+            {
+                **launch.env,
+                "INGEST_LOG_FILE": str(log),
+                termination.VARIABLE: str(log.with_name(log_files.ERROR)),
+            },
         )
         return RunsAt(
             launcher="local",
@@ -78,6 +83,12 @@ class LocalLauncher:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return bool(victims)
+
+    def last_words(self, runs_at: RunsAt) -> ErrorReport | None:
+        """From the file beside the log."""
+        if not runs_at.log or runs_at.host != socket.gethostname():
+            return None
+        return termination.read_last_words(Path(runs_at.log).with_name(log_files.ERROR))
 
     def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:
         """The end of the log file that `launch` named."""

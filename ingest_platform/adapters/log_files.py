@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 NAME = "driver.log"
+ERROR = "error.json"
 KEPT = 9
 MAX_BYTES = 20_000_000
 _TAIL_BYTES = 65_536
@@ -19,6 +20,7 @@ def begin(folder: Path) -> Path:
     A driver that is still draining goes on writing into its renamed file.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / ERROR).unlink(missing_ok=True)
     log = folder / NAME
     if log.exists() and log.stat().st_size:
         _shift(log)

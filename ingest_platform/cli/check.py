@@ -25,8 +25,15 @@ _MARKS[Level.ERROR] = ("error  ", "bold red")
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--quiet", is_flag=True, help="Leave out what is well.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds that Kafka has for an answer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
-def check(names: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+def check(names: tuple[str, ...], quiet: bool, timeout: float, as_json: bool) -> None:
     """Check machine, Kafka, storage, paths, secrets and capacity for the streams.
 
     Without NAME, all streams of the deployment. Storage is tried with probe objects, which are
@@ -42,7 +49,7 @@ def check(names: tuple[str, ...], quiet: bool, as_json: bool) -> None:
     wrong, 3 the environment is, 4 data is lost or would be.
     """  # noqa: D301 - click's mark for a block to keep
     specs, broken = _specs(names)
-    findings = [*broken, *run_checks(specs, here(os.environ))]
+    findings = [*broken, *run_checks(specs, here(os.environ, timeout))]
     code = exit_code(findings)
     if as_json:
         listed = [f.to_dict() for f in findings if not (quiet and f.level is Level.OK)]

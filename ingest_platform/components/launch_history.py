@@ -10,7 +10,7 @@ from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.processes import this_process
 from ingest_platform.components import tags
 from ingest_platform.model.launches import LaunchOutcome, LaunchRecord
-from ingest_platform.model.status import RunsAt
+from ingest_platform.model.status import ErrorReport, RunsAt
 
 _LIMIT = 10
 _OUTCOMES = {
@@ -37,20 +37,49 @@ def mark_worker(instance: dg.DagsterInstance, run_id: str) -> None:
     instance.add_run_tags(run_id, {tags.WORKER: worker})
 
 
+def mark_error(instance: dg.DagsterInstance, run_id: str, error: ErrorReport, after: int) -> None:
+    """Note on a run the error that its driver ended with, so that the supervisor knows it.
+
+    A retryable one is left out: backoff needs no reason.
+    """
+    if error.retryable:
+        return
+    noted = {
+        tags.ERROR: error.kind,
+        tags.MESSAGE: tags.text_tag(error.message),
+        tags.REMEDY: tags.text_tag(error.remedy),
+        tags.AFTER: str(after),
+    }
+    instance.add_run_tags(run_id, noted)
+
+
 def _launch(instance: dg.DagsterInstance, record: dg.RunRecord) -> LaunchRecord:
     run = record.dagster_run
     outcome, ended = _OUTCOMES.get(run.status, LaunchOutcome.PENDING), record.end_time
     if run.status is dg.DagsterRunStatus.STARTED and _worker_is_gone(run):
         instance.report_run_failed(run, "The process that executed this run is gone.")
         outcome, ended = LaunchOutcome.FAILED, datetime.now(UTC).timestamp()
-    attempt = run.tags.get(tags.ATTEMPT, "")
     return LaunchRecord(
         id=run.run_id,
         requested_at=record.create_timestamp,
         outcome=outcome,
         ended_at=datetime.fromtimestamp(ended, UTC) if ended else None,
-        attempt=int(attempt) if attempt.isdigit() else 1,
+        attempt=_number(run, tags.ATTEMPT, 1),
+        error=_error(run),
+        after=_number(run, tags.AFTER, 0),
     )
+
+
+def _error(run: dg.DagsterRun) -> ErrorReport | None:
+    kind = run.tags.get(tags.ERROR)
+    if not kind:
+        return None
+    return ErrorReport(kind, run.tags.get(tags.MESSAGE, ""), run.tags.get(tags.REMEDY, ""))
+
+
+def _number(run: dg.DagsterRun, tag: str, default: int) -> int:
+    text = run.tags.get(tag, "")
+    return int(text) if text.isdigit() else default
 
 
 def _worker_is_gone(run: dg.DagsterRun) -> bool:

@@ -2,22 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
-from ingest_platform.adapters.launcher import Launch, Launcher
+from ingest_platform.adapters.launcher import Launch
 from ingest_platform.components import tags
-from ingest_platform.components.launch_history import mark_worker
+from ingest_platform.components.launch_history import mark_error, mark_worker
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.components.stores import Stores
-from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import RunsAt, Status
 from ingest_platform.spec import StreamSpec
-
-_POLL_SECONDS = 0.5
+from ingest_platform.supervise.launching import Looks, NotHealthy, await_healthy
 
 
 def start_job_name(spec: StreamSpec) -> str:
@@ -70,13 +66,7 @@ def start(
             time; with the driver's own error, and the tail of its log.
     """
     launcher = resource.launcher()
-    pause = stores.control.read().pause
-    if pause:
-        raise dg.Failure(
-            f"{spec.name} is paused by {pause.by} since {pause.since} ({pause.reason}). "
-            f"Resume it first: ingest-platform stream resume {spec.name}",
-            allow_retries=False,
-        )
+    _refuse_if_paused(spec, stores)
     before = stores.status.read(spec.name)
     if before and launcher.alive(before.runs_at):
         context.log.info(f"Nothing to do: generation {before.generation} runs.")
@@ -84,67 +74,50 @@ def start(
     if before and launcher.kill(before.runs_at):
         context.log.warning(f"Ended what generation {before.generation} had left behind.")
     lease = stores.lease.current()
+    after = lease.generation if lease else 0
     runs_at = launcher.launch(
         Launch(spec_path, spec.name, resource.logs_of(spec.name), dict(os.environ))
     )
     context.log.info(f"Launched process {runs_at.pid}; its log: {runs_at.log}")
-    waiting = Waiting(launcher, runs_at, lease.generation if lease else 0, resource.healthy_within)
-    status = waiting.until_healthy(lambda: stores.status.read(spec.name))
-    _report(context, runs_at, status)
+    outcome = await_healthy(
+        Looks(
+            alive=lambda: launcher.alive(runs_at),
+            status=lambda: stores.status.read(spec.name),
+            last_words=lambda: launcher.last_words(runs_at),
+        ),
+        after=after,
+        seconds=resource.healthy_within,
+        clock=time.monotonic,
+        sleep=time.sleep,
+    )
+    if isinstance(outcome, NotHealthy):
+        if outcome.error:
+            mark_error(context.instance, context.run_id, outcome.error, after)
+        raise _failure(outcome, runs_at, launcher.log_tail(runs_at))
+    _report(context, runs_at, outcome.status)
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """For a driver that was just launched.
-
-    Attributes:
-        launcher: Which launched it.
-        runs_at: Where.
-        after: Generation before the launch; a healthy driver reports a higher one.
-        seconds: How long to wait.
-    """
-
-    launcher: Launcher
-    runs_at: RunsAt
-    after: int
-    seconds: float
-
-    def until_healthy(
-        self,
-        read: Callable[[], Status | None],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> Status:
-        """Poll until a newer generation reports that it runs: this driver, or a faster rival.
-
-        Raises:
-            dagster.Failure: It ended, or the time is up. A driver that is merely slow is left
-                alone; the supervisor goes on watching it.
-        """
-        deadline = clock() + self.seconds
-        while True:
-            alive = self.launcher.alive(self.runs_at)  # before the look at the status it left
-            status = read()
-            if status and status.generation > self.after:
-                if status.state is StreamState.RUNNING:
-                    return status
-                if status.state is StreamState.FAILED:
-                    raise self._failure("The driver failed", status)
-            if alive is False:
-                raise self._failure("The driver ended before it was healthy", status)
-            if clock() >= deadline:
-                raise self._failure(f"The driver is not healthy after {self.seconds:g} s", status)
-            sleep(_POLL_SECONDS)
-
-    def _failure(self, what: str, status: Status | None) -> dg.Failure:
-        tail = self.launcher.log_tail(self.runs_at)
-        error = status.error if status and status.generation > self.after else None
-        why = f": {error.kind}: {error.message}\nremedy: {error.remedy}" if error else ""
-        return dg.Failure(
-            f"{what}{why}\nlog: {self.runs_at.log}\n{tail}",
-            metadata={"log": self.runs_at.log, "tail": dg.MetadataValue.md(f"```\n{tail}\n```")},
+def _refuse_if_paused(spec: StreamSpec, stores: Stores) -> None:
+    pause = stores.control.read().pause
+    if pause:
+        raise dg.Failure(
+            f"{spec.name} is paused by {pause.by} since {pause.since} ({pause.reason}). "
+            f"Resume it first: ingest-platform stream resume {spec.name}",
             allow_retries=False,
         )
+
+
+def _failure(outcome: NotHealthy, runs_at: RunsAt, tail: str) -> dg.Failure:
+    error = outcome.error
+    why = f": {error.kind}: {error.message}\nremedy: {error.remedy}" if error else ""
+    return dg.Failure(
+        f"{outcome.reason}{why}\nlog: {runs_at.log}\n{tail}",
+        metadata={
+            "log": dg.MetadataValue.path(runs_at.log),
+            "tail": dg.MetadataValue.md(f"```\n{tail}\n```"),
+        },
+        allow_retries=False,
+    )
 
 
 def _report(context: dg.OpExecutionContext, runs_at: RunsAt, status: Status) -> None:

@@ -112,7 +112,7 @@ class Tick:
             # neither a lost cursor nor a second daemon can launch twice.
             run_key=f"{self.spec.name}-{decision.generation}-after-{last}",
             tags={
-                tags.REASON: tags.reason_tag(decision.reason),
+                tags.REASON: tags.text_tag(decision.reason),
                 tags.GENERATION: str(decision.generation),
                 tags.ATTEMPT: str(decision.attempt),
             },

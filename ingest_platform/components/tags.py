@@ -5,11 +5,15 @@ ACTION = "ingest/action"
 REASON = "ingest/reason"
 GENERATION = "ingest/generation"
 ATTEMPT = "ingest/attempt"
+ERROR = "ingest/error"  # the error's class, when a launch failed for a reason that needs a person
+MESSAGE = "ingest/message"
+REMEDY = "ingest/remedy"
+AFTER = "ingest/after"  # lease generation at the time of the launch
 WORKER = "ingest/worker"  # `host pid ticks` of the process that executes the run
 
 MAX_LENGTH = 250
 
 
-def reason_tag(reason: str) -> str:
-    """A reason, cut to what a tag may hold."""
-    return reason if len(reason) <= MAX_LENGTH else f"{reason[: MAX_LENGTH - 1]}…"
+def text_tag(text: str) -> str:
+    """A text, cut to what a tag may hold."""
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"

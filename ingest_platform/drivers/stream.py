@@ -46,6 +46,7 @@ from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpe
 from ingest_platform.stream.batch import BatchWriter, StreamContext
 from ingest_platform.stream.checkpoint import Checkpoint
 from ingest_platform.stream.decode import decode
+from ingest_platform.stream.footers import footer_reader
 from ingest_platform.stream.source import kafka_options, read_ranges, read_stream
 
 log = logging.getLogger(__name__)
@@ -159,6 +160,7 @@ class StreamDriver:
                 session=session,
                 ranges=self._checkpoint.ranges,
                 reread=lambda ranges: read_ranges(spark, options, ranges),
+                read_footer=footer_reader(self._spec.table.path, self._storage),
                 fence=lambda: self._fence(lease),
                 lag=progress.lag_after,
                 transform=prepared.transform,

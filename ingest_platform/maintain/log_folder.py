@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ingest_platform.adapters.local_objects import storage_error
 from ingest_platform.adapters.s3_objects import s3_client, s3_error
+from ingest_platform.maintain.signed_get import SignedGets
 from ingest_platform.spec.environment import StorageEnvironment
 
 
@@ -89,12 +90,13 @@ class LocalLogFolder:
 class S3LogFolder:
     """A log on S3: many small ranged reads at once, since each waits for a round trip."""
 
-    parallel = 16
+    parallel = 32
 
     def __init__(self, table: str, storage: StorageEnvironment) -> None:
 
         bucket, _, prefix = table.partition("://")[2].partition("/")
         self._client: Any = s3_client(storage)
+        self._fast = SignedGets(self._client, storage, bucket, self.parallel)
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/_delta_log/"
         self.where = f"s3a://{bucket}/{self._prefix}".rstrip("/")
@@ -115,8 +117,11 @@ class S3LogFolder:
 
     def read(self, name: str, limit: int | None = None) -> bytes | None:
         """GET, ranged if there is a limit."""
-        wanted = {} if limit is None else {"Range": f"bytes=0-{limit - 1}"}
         key = f"{self._prefix}{name}"
+        head = self._fast.read(key, limit) if limit else None
+        if head is not None:
+            return head
+        wanted = {} if limit is None else {"Range": f"bytes=0-{limit - 1}"}
         try:
             return self._client.get_object(Bucket=self._bucket, Key=key, **wanted)["Body"].read()
         except ClientError as error:

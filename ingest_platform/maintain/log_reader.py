@@ -99,8 +99,7 @@ def read_commits(folder: LogFolder, listing: Listing) -> Iterator[Commit]:
 
 def read_commit(folder: LogFolder, version: int, entry: Entry) -> Commit:
     """Read one commit: its head, and the rest only where the head does not tell enough."""
-    whole_fits = 0 < entry.size <= HEAD_BYTES
-    head = folder.read(entry.name, None if whole_fits else HEAD_BYTES)
+    head = folder.read(entry.name, HEAD_BYTES)
     if head is None:
         raise LogChangedError(entry.name)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from ingest_platform.model.status import ErrorReport
+
 
 class LaunchOutcome(StrEnum):
     """How a launch went."""
@@ -25,6 +27,8 @@ class LaunchRecord:
         outcome: How it went.
         ended_at: When the outcome was known; None while it is pending.
         attempt: Which one in a row it was: 1 after a driver that lasted, or by a person.
+        error: Why it failed, if the driver could say so.
+        after: Lease generation at that time; with a higher one, the error is history.
     """
 
     id: str
@@ -32,3 +36,5 @@ class LaunchRecord:
     outcome: LaunchOutcome
     ended_at: datetime | None = None
     attempt: int = 1
+    error: ErrorReport | None = None
+    after: int = 0

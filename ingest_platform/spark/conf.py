@@ -5,6 +5,7 @@ The user's own `spark.conf` comes last and wins, except for what commit safety n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -105,7 +106,7 @@ def session_conf(
     """
     conf = {**DELTA, **LONG_LIVED, **SPEED, **SAFETY}
     conf["spark.master"] = spark.master
-    conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+    conf |= _class_path(spark, [str(jar) for jar in jars])
     conf["spark.redaction.regex"] = _REDACTION
     conf["spark.sql.redaction.options.regex"] = _REDACTION
     if scratch:
@@ -115,6 +116,14 @@ def session_conf(
         conf |= S3A | _s3_credentials(storage)
     _refuse_unsafe(spark.conf)
     return conf | spark.conf
+
+
+def _class_path(spark: SparkSpec, jars: list[str]) -> dict[str, str]:
+    if spark.master.startswith("local"):
+        # On the JVM's own class path the classes can come from the archive (`class_archive`), and
+        # nothing is copied into a session folder at each start.
+        return {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+    return {"spark.jars": ",".join(jars)}
 
 
 def _resources(spark: SparkSpec) -> dict[str, str]:

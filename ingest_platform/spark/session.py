@@ -11,8 +11,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ingest_platform.errors import EnvironmentFault
+from ingest_platform.spark import class_archive
+from ingest_platform.spark.class_archive import archive_file
 from ingest_platform.spark.classpath import classpath
 from ingest_platform.spark.conf import session_conf
+from ingest_platform.spark.installed import spark_jars_dir
+from ingest_platform.spark.jars import JarCache
 from ingest_platform.spark.java import find_java
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
@@ -56,7 +60,8 @@ def open_session(
     java = find_java(environ)
     jars = classpath(environ, java=java)
     conf = session_conf(spark, storage, jars, on_s3=on_s3, scratch=scratch)
-    options = " ".join((*JVM_OPTIONS, *jvm_options))
+    archive = archive_file(JarCache.from_env(environ).folder, java, jars, spark_jars_dir(environ))
+    options = " ".join((*JVM_OPTIONS, *class_archive.jvm_options(archive, environ), *jvm_options))
     conf["spark.driver.extraJavaOptions"] = (
         f"{options} {spark.conf.get('spark.driver.extraJavaOptions', '')}".strip()
     )

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
@@ -26,7 +26,7 @@ from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRanges
 from ingest_platform.model.status import BatchReport
 from ingest_platform.spec import StreamSpec
-from ingest_platform.stream import quarantine
+from ingest_platform.stream import footers, quarantine
 from ingest_platform.stream.decode import COORDINATES, REASON, TOMBSTONE, UNEXPECTED
 from ingest_platform.stream.decode import UNEXPECTED_FIELDS as UNEXPECTED_REASON
 from ingest_platform.stream.quarantine import Coordinate
@@ -35,6 +35,9 @@ from ingest_platform.stream.table import add_columns
 from ingest_platform.stream.transaction import Transaction, WrittenFile
 
 log = logging.getLogger(__name__)
+
+# From this many records on, reading the footers back costs less than statistics row by row.
+_LARGE_BATCH: Final = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class StreamContext:
         session: Lineage of the checkpoint: the `txnAppId`.
         ranges: Offsets of a batch, from Spark's write-ahead log.
         reread: Reads ranges of Kafka once more, raw.
+        read_footer: From a data file's path, relative to the table, to its Parquet footer.
         fence: Raises `LeaseLostError` when another driver took over; asked before each commit.
         lag: Offsets behind latest by `topic-partition`, as last seen.
         transform: The user's function, identity by default.
@@ -61,6 +65,7 @@ class StreamContext:
     session: str
     ranges: Callable[[int], OffsetRanges]
     reread: Callable[[list[Any]], DataFrame]
+    read_footer: footers.ReadFooter
     fence: Callable[[], None]
     lag: Callable[[OffsetRanges], Mapping[str, int]]
     transform: Callable[[DataFrame], DataFrame]
@@ -120,13 +125,13 @@ class BatchWriter:
             log.info("batch %d is in the table already: a replay after a crash", batch)
             return None
         phases.end("begin")
-        files, counts = self._write_files(txn, decoded)
+        files, counts = self._write_files(txn, decoded, ranges.width)
         phases.end("write")
         if counts.new_fields:
             self._add_columns(counts.new_fields)
             txn = Transaction(context.spark, context.spec.table.path)
             txn.last_batch(context.session)
-            files, counts = self._write_files(txn, decoded)
+            files, counts = self._write_files(txn, decoded, ranges.width)
             phases.end("add_columns")
         quarantined = self._quarantine(counts, batch)
         phases.end("quarantine")
@@ -148,12 +153,23 @@ class BatchWriter:
         )
 
     def _write_files(
-        self, txn: Transaction, decoded: DataFrame
+        self, txn: Transaction, decoded: DataFrame, records: int
     ) -> tuple[list[WrittenFile], Counts]:
         """Write the good rows and count all of them, in the one pass that reads Kafka."""
         observed, counts = self._observe(decoded)
         good = observed.filter(F.col(REASON).isNull()).coalesce(self._context.writers)
-        files = txn.write(self._table_rows(good))
+        rows = self._table_rows(good)
+        if records < _LARGE_BATCH:
+            return txn.write(rows), counts()
+        seen: list[Any] = []
+
+        def from_footer(path: str) -> dict[str, Any]:
+            seen.append(self._context.read_footer(path))
+            return footers.statistics(seen[-1])
+
+        files = txn.write(rows, from_footer)
+        for column in footers.without_dictionary(seen):
+            rows.sparkSession.conf.set(f"parquet.enable.dictionary#{column}", "false")
         return files, counts()
 
     def _observe(self, decoded: DataFrame) -> tuple[DataFrame, Callable[[], Counts]]:
@@ -255,7 +271,9 @@ class BatchWriter:
             quarantined=quarantined,
             skipped=skipped,
             gaps=ranges.width - counts.read if spec.source.gaps == "count" else 0,
-            max_event_time=_newest(files, spec.table.event_time or "_kafka_timestamp"),
+            max_event_time=footers.newest(
+                (f.stats for f in files), spec.table.event_time or "_kafka_timestamp"
+            ),
             lag=self._context.lag(ranges),
         )
         problem = ledger.imbalance()
@@ -267,12 +285,6 @@ class BatchWriter:
                 "transform adds rows, mend it; otherwise please report this with the log",
             )
         return ledger
-
-
-def _newest(files: list[WrittenFile], column: str) -> str | None:
-    """Newest value of a timestamp column, from the statistics of the files: no pass over rows."""
-    values = [str(f.stats.get("maxValues", {}).get(column) or "") for f in files]
-    return max(values, default="") or None
 
 
 def _refuse_unexpected(rows: DataFrame, spec: StreamSpec) -> None:

@@ -10,11 +10,14 @@ The jar lock pins those classes. See docs/adr/0002-transaction-in-hand.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
+
+_COLLECT_STATISTICS: Final = "spark.databricks.delta.stats.collect"
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,22 @@ class Transaction:
         versions = [int(t.version()) for t in self._as_java(known.get()) if t.appId() == app_id]
         return max(versions, default=-1)
 
-    def write(self, rows: DataFrame) -> list[WrittenFile]:
-        """Write the data files. Nothing is visible to readers before `commit`."""
-        added = self._txn.writeFiles(rows._jdf)
-        actions = self._as_java(added)
+    def write(
+        self, rows: DataFrame, statistics: Callable[[str], Mapping[str, Any]] | None = None
+    ) -> list[WrittenFile]:
+        """Write the data files. Nothing is visible to readers before `commit`.
+
+        Args:
+            rows: In the table's columns.
+            statistics: From a file's path, relative to the table, to its statistics; Delta collects
+                them while it writes if not given.
+        """
+        rows.sparkSession.conf.set(_COLLECT_STATISTICS, str(statistics is None).lower())
+        actions = self._as_java(self._txn.writeFiles(rows._jdf))
+        if statistics:
+            actions = [self._with_statistics(action, statistics) for action in actions]
         self._actions += actions
-        return [self._written(action) for action in actions]
+        return [_written(json.loads(action.json())["add"]) for action in actions]
 
     def commit(self, app_id: str, batch: int, user_metadata: str) -> int:
         """Commit what was written, as a streaming update of this batch; returns the version.
@@ -86,11 +99,15 @@ class Transaction:
     def _as_java(self, seq: Any) -> list[Any]:
         return list(self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(seq))
 
-    def _written(self, action: Any) -> WrittenFile:
-        stats = json.loads(action.stats() or "{}")
-        return WrittenFile(
-            path=str(action.path()),
-            bytes=int(action.size()),
-            records=int(stats["numRecords"]),
-            stats=stats,
-        )
+    def _with_statistics(self, action: Any, statistics: Callable[[str], Mapping[str, Any]]) -> Any:
+        # Through JSON, the protocol's own form of an action, rather than the thirteen arguments of
+        # the class's copy method.
+        add = json.loads(action.json())
+        stats = statistics(unquote(add["add"]["path"]))
+        add["add"]["stats"] = json.dumps(stats, separators=(",", ":"))
+        return self._jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(add))
+
+
+def _written(add: Mapping[str, Any]) -> WrittenFile:
+    stats = json.loads(add["stats"])
+    return WrittenFile(add["path"], int(add["size"]), int(stats["numRecords"]), stats)

@@ -15,7 +15,7 @@ from ingest_platform.model.decisions import Decision, GiveUp, Start, Wait
 from ingest_platform.model.launches import LaunchOutcome, LaunchRecord
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import Status
+from ingest_platform.model.status import ErrorReport, Status
 from ingest_platform.spec import StreamSpec
 from ingest_platform.supervise.backoff import Backoff
 
@@ -61,6 +61,7 @@ class Policy:
 
 
 _POLICY = Policy()
+_ENDED = {StreamState.STOPPED, StreamState.BACKOFF, StreamState.FAILED}  # a driver's last words
 
 
 def decide(spec: StreamSpec, seen: Seen, policy: Policy = _POLICY) -> Decision:
@@ -75,7 +76,7 @@ def decide(spec: StreamSpec, seen: Seen, policy: Policy = _POLICY) -> Decision:
         return Wait(f"launching: run {pending.id} was requested {since} ago")
     if seen.lease and seen.lease.purpose != "stream":
         return Wait(f"{seen.lease.purpose} by {seen.lease.holder} holds the lease")
-    return _needs_a_person(spec, seen.status) or _without_driver(seen, policy)
+    return _needs_a_person(spec, seen) or _without_driver(seen, policy)
 
 
 def _pending(seen: Seen, policy: Policy) -> LaunchRecord | None:
@@ -85,10 +86,8 @@ def _pending(seen: Seen, policy: Policy) -> LaunchRecord | None:
     return None
 
 
-def _needs_a_person(spec: StreamSpec, status: Status | None) -> GiveUp | None:
-    if status is None or status.state is not StreamState.FAILED:
-        return None
-    error = status.error
+def _needs_a_person(spec: StreamSpec, seen: Seen) -> GiveUp | None:
+    error = _last_error(seen)
     if error is None or error.retryable:
         return None
     return GiveUp(
@@ -97,10 +96,20 @@ def _needs_a_person(spec: StreamSpec, status: Status | None) -> GiveUp | None:
     )
 
 
+def _last_error(seen: Seen) -> ErrorReport | None:
+    """From the last launch, whose driver may have failed before it could write a status."""
+    last = seen.launches[-1] if seen.launches else None
+    generation = seen.lease.generation if seen.lease else 0
+    if last and last.error and generation <= last.after:
+        return last.error
+    status = seen.status
+    return status.error if status and status.state is StreamState.FAILED else None
+
+
 def _present(seen: Seen, policy: Policy) -> bool:
     """Whether a driver is there; of one on another host only its heartbeat can tell."""
     if seen.alive is None:
-        ended = seen.status and seen.status.state in {StreamState.STOPPED, StreamState.FAILED}
+        ended = seen.status and seen.status.state in _ENDED
         return not ended and seen.quiet < policy.stale
     return seen.alive
 
@@ -134,7 +143,7 @@ def _why_gone(seen: Seen) -> str:
     if status is None:
         return "no driver has reported yet" if seen.lease else "never started"
     where = f"generation {status.generation} on {status.runs_at.host}"
-    if seen.alive is None and status.state not in {StreamState.STOPPED, StreamState.FAILED}:
+    if seen.alive is None and status.state not in _ENDED:
         return f"{where} has not been heard of for {_ago(seen.quiet)}"
     if status.error:
         return f"{where} ended with {status.error.kind}: {status.error.message}"

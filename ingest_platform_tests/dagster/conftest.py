@@ -23,7 +23,12 @@ from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
 
 REPOSITORY = Path(__file__).parents[2]
 # Dagster itself calls what it marks so.
-QUIET = pytest.mark.filterwarnings("ignore::dagster.BetaWarning", "ignore::dagster.PreviewWarning")
+QUIET = pytest.mark.filterwarnings(
+    "ignore::dagster.BetaWarning",
+    "ignore::dagster.PreviewWarning",
+    "ignore:InitResourceContext.dagster_run:DeprecationWarning",
+    "ignore::pydantic.PydanticDeprecatedSince20",
+)
 STAND_IN = [sys.executable, "-m", "ingest_platform_tests.stand_in_driver"]
 
 YAML = """\

@@ -121,18 +121,23 @@ def test_driver_that_ends_fails_the_run_with_its_last_words(deployment):
     assert reason(deployment.tick()).startswith("backoff: never started; launch 2 in a row")
 
 
-def test_error_that_needs_a_person_is_told_and_not_retried(deployment):
-    result = deployment.run(requested(deployment.tick()), STAND_IN="fail")
+@pytest.mark.parametrize("mode", ["fail", "refuse"])
+def test_error_that_needs_a_person_is_told_and_not_retried(deployment, mode):
+    """Whether the driver could still write its status or failed before it held the lease."""
+    result = deployment.run(requested(deployment.tick()), STAND_IN=mode)
     (failure,) = [e for e in result.all_events if e.is_step_failure]
     data = failure.step_failure_data.user_failure_data
     assert "TopicMissingError: no such topic\nremedy: create it" in (data.description or "")
     status = deployment.stores.status.read("clicks")
-    assert status is not None
-    end(status.runs_at)
+    if status:
+        end(status.runs_at)
     assert reason(deployment.tick()) == (
         "needs a person: the driver ended with TopicMissingError: no such topic; "
         "create it; then run the job clicks_start"
     )
+    byhand = deployment.run(dg.RunRequest())
+    assert byhand.success
+    assert "healthy" in reason(deployment.tick())
 
 
 def test_slow_driver_fails_the_run_and_is_left_alone(deployment, tmp_path):

@@ -18,7 +18,7 @@ from ingest_platform.maintain.preflight.findings import (
     of_error,
     ok,
 )
-from ingest_platform.maintain.topic_bounds import kafka_of
+from ingest_platform.maintain.topic_bounds import bounds_of, kafka_of
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
 
@@ -45,18 +45,12 @@ def read_topics(
     found: list[TopicFacts | IngestError] = []
     for topic in spec.source.all_topics:
         try:
-            found.append(_read(admin, topic))
+            found.append(TopicFacts(topic, bounds_of(admin, topic), admin.retention(topic)))
         except IngestError as error:
             found.append(error)
             if error.retryable:
                 break  # no broker answers: asking for the next topic would wait as long again
     return found
-
-
-def _read(admin: KafkaAdmin, topic: str) -> TopicFacts:
-    begins, ends = admin.earliest([topic]), admin.latest([topic])
-    bounds = {p: BrokerRange(begins.get(topic, p) or 0, end) for _, p, end in ends}
-    return TopicFacts(topic, bounds, admin.retention(topic))
 
 
 def check_topics(

@@ -37,18 +37,21 @@ class Surroundings:
         machine: Cores and memory.
         python: Major and minor version.
         now: This machine's clock.
+        kafka_timeout: Seconds that brokers have for an answer.
     """
 
     environ: Mapping[str, str]
     machine: Machine
     python: tuple[int, int]
     now: Callable[[], datetime]
+    kafka_timeout: float = 10.0
 
 
-def here(environ: Mapping[str, str]) -> Surroundings:
+def here(environ: Mapping[str, str], kafka_timeout: float = 10.0) -> Surroundings:
     """This process's machine and clock."""
     machine = Machine(os.cpu_count() or 1, psutil.virtual_memory().total)
-    return Surroundings(environ, machine, sys.version_info[:2], lambda: datetime.now(UTC))
+    python = sys.version_info[:2]
+    return Surroundings(environ, machine, python, lambda: datetime.now(UTC), kafka_timeout)
 
 
 def run_checks(specs: Sequence[StreamSpec], world: Surroundings) -> list[Finding]:
@@ -80,7 +83,7 @@ def run_checks(specs: Sequence[StreamSpec], world: Surroundings) -> list[Finding
 def _check_stream(
     spec: StreamSpec, world: Surroundings
 ) -> tuple[list[Finding], list[TopicFacts | IngestError]]:
-    topics = read_topics(spec, world.environ)
+    topics = read_topics(spec, world.environ, world.kafka_timeout)
     return list(_of_stream(spec, world, topics)), topics
 
 

@@ -161,6 +161,25 @@ def test_driver_that_ends_at_once_is_dead_and_leaves_its_words(tmp_path):
     assert launcher.log_tail(runs_at) == "no such topic"
 
 
+def test_last_words_reach_the_launcher_and_are_gone_at_the_next_launch(tmp_path):
+    code = (
+        "import os; from datetime import UTC, datetime\n"
+        "from ingest_platform.adapters.termination import leave_last_words\n"
+        "from ingest_platform.errors import TopicMissingError\n"
+        "error = TopicMissingError('no topic', remedy='create it')\n"
+        "leave_last_words(error, os.environ, datetime.now(UTC))\n"
+    )
+    launch = Launch(Path("/d.yaml"), "clicks", tmp_path, dict(os.environ))
+    first = LocalLauncher([sys.executable, "-c", code])
+    runs_at = first.launch(launch)
+    _ended(runs_at.pid)
+    words = first.last_words(runs_at)
+    assert words is not None
+    assert (words.kind, words.remedy, words.retryable) == ("TopicMissingError", "create it", False)
+    second = LocalLauncher([sys.executable, "-c", "pass"])
+    assert second.last_words(second.launch(launch)) is None
+
+
 def test_impossible_command_is_one_clear_error(tmp_path):
     launch = Launch(Path("/d.yaml"), "clicks", tmp_path, dict(os.environ))
     with pytest.raises(ServiceStartError, match=r"could not be created.*No such file"):

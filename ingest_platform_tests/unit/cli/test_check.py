@@ -48,11 +48,10 @@ def test_all_is_well(run, placed, s3):
 def test_people_see_groups_remedies_and_a_sum(run, placed):
     result = run("check", "clicks")
     assert result.stdout.splitlines()[0] == "versions"
-    print(result.stdout)
     assert "3 partitions" in result.stdout
     assert "0 errors" in result.stdout
     quiet = run("check", "clicks", "--quiet")
-    assert "3 partitions" not in quiet.stdout
+    assert "ok  " not in quiet.stdout
 
 
 def test_a_missing_topic(run, placed):
@@ -107,7 +106,7 @@ def test_a_clock_that_is_off_is_told(placed, s3):
 def test_no_broker_answers(run, deployment, monkeypatch, unused_port):
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{unused_port}")
     deployment.declare("clicks")
-    result = run("check", "--json")
+    result = run("check", "--json", "--timeout", "1")
     assert result.exit_code == 3
     assert any("Kafka does not answer" in what for what in errors(result))
     assert not (deployment.root / "tables").exists()
@@ -118,7 +117,7 @@ def test_a_broken_spec_is_a_finding_beside_the_others(run, deployment, monkeypat
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{unused_port}")
     deployment.declare("clicks")
     deployment.declare("broken", extra="  nonsense: 1\n")
-    result = run("check", "--json")
+    result = run("check", "--json", "--timeout", "1")
     found = findings(result)
     assert found[0]["group"] == "spec"
     assert "nonsense" in found[0]["what"]

@@ -91,6 +91,16 @@ def test_error_that_needs_a_person_is_not_retried_and_says_what_to_do():
     )
 
 
+def test_error_before_the_lease_is_known_from_the_launch():
+    """The driver that finds no topic never writes a status; the launch still knows why."""
+    failed = replace(launch(99, LaunchOutcome.FAILED), error=FATAL, after=1)
+    dead = {"status": make_status(), "alive": False, "launches": (failed,)}
+    assert isinstance(decided(lease=LEASE, **dead), GiveUp)
+    later = replace(LEASE, generation=2)
+    assert isinstance(decided(lease=later, **dead), Start)
+    assert isinstance(decided(lease=LEASE, **{**dead, "alive": True}), Wait)
+
+
 def test_a_persons_launch_after_giving_up_is_awaited():
     status = make_status(state=StreamState.FAILED, error=FATAL)
     launches = (launch(5, LaunchOutcome.PENDING),)

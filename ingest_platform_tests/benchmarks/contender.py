@@ -1,0 +1,203 @@
+"""The three programs that are compared: how each is started, and where it can be watched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import yaml
+
+from ingest_platform.embedded.process import ChildProcess, spawn
+from ingest_platform.spark.classpath import classpath
+from ingest_platform.spark.java import find_java
+from ingest_platform.spec.files import COMPONENT_TYPE
+from ingest_platform_tests.benchmarks.batches import (
+    BatchSource,
+    CheckpointClock,
+    ProgressFile,
+    StatusReports,
+)
+from ingest_platform_tests.benchmarks.clicks import SCHEMA
+from ingest_platform_tests.benchmarks.timeline import DeltaTimeline, FileTimeline, Timeline
+
+DRIVER_MEMORY: Final = "2g"  # the platform's default; the plain script gets as much
+
+_SCRIPTS: Final = Path(__file__).parent / "contenders"
+_NAME: Final = "clicks"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a contender is to do, and where.
+
+    Attributes:
+        bootstrap_servers: Of the broker.
+        topic: Read from its beginning.
+        records: How many the topic holds at the start.
+        folder: Empty, on a local disk; everything of this run goes there.
+        trigger_seconds: Time between micro-batches; 0 for none.
+    """
+
+    bootstrap_servers: str
+    topic: str
+    records: int
+    folder: Path
+    trigger_seconds: float = 0.0
+
+
+class Contender(Protocol):
+    """One program under measurement."""
+
+    key: str
+    title: str
+
+    def start(self, job: Job) -> ChildProcess:
+        """Start the process."""
+        ...
+
+    def timeline(self, job: Job) -> Timeline:
+        """What becomes readable when."""
+        ...
+
+    def batch_sources(self, job: Job) -> Sequence[BatchSource]:
+        """Clocks of its micro-batches."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainScript:
+    """(a) The script of seed 000, on the locked jars.
+
+    Attributes:
+        max_offsets_per_trigger: Records a batch; the seed does not say, the facts measured with it.
+    """
+
+    max_offsets_per_trigger: int
+    key: str = "a"
+    title: str = "plain PySpark script"
+
+    def start(self, job: Job) -> ChildProcess:
+        """Start the script under this Python."""
+        java = find_java(os.environ)
+        jars = ",".join(str(jar) for jar in classpath(os.environ, java=java))
+        command = [
+            *(sys.executable, str(_SCRIPTS / "plain_script.py")),
+            *("--bootstrap-servers", job.bootstrap_servers, "--topic", job.topic),
+            *("--table", str(_table(job)), "--schema", SCHEMA, "--jars", jars),
+            *("--driver-memory", DRIVER_MEMORY, "--progress", str(_progress(job))),
+            *("--max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
+            *("--trigger-seconds", str(job.trigger_seconds)),
+        ]
+        return _spawn(self.title, command, job, {"JAVA_HOME": str(java.home)})
+
+    def timeline(self, job: Job) -> Timeline:
+        """Its Delta log."""
+        return DeltaTimeline(_table(job))
+
+    def batch_sources(self, job: Job) -> Sequence[BatchSource]:
+        """Checkpoint and progress reports."""
+        checkpoint = _table(job) / "_checkpoints" / "clicks"
+        return (CheckpointClock(checkpoint), ProgressFile(_progress(job)))
+
+
+@dataclass(frozen=True)
+class Platform:
+    """(b) This platform's driver: ledger, quarantine and coordinates on, settings by default.
+
+    Attributes:
+        max_offsets_per_trigger: Records a batch.
+    """
+
+    max_offsets_per_trigger: int
+    key: str = "b"
+    title: str = "ingest_platform"
+
+    def start(self, job: Job) -> ChildProcess:
+        """Write the spec and start the driver on it."""
+        spec = job.folder / "defs.yaml"
+        spec.write_text(yaml.safe_dump(self._spec(job), sort_keys=False), encoding="utf-8")
+        command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]
+        return _spawn(self.title, command, job, {"INGEST_LOG_DIR": str(job.folder / "logs")})
+
+    def timeline(self, job: Job) -> Timeline:
+        """Its Delta log, with the ledgers."""
+        return DeltaTimeline(_table(job))
+
+    def batch_sources(self, job: Job) -> Sequence[BatchSource]:
+        """Checkpoint and status document."""
+        state = job.folder / "_ingest" / "streams" / _NAME
+        return (CheckpointClock(state / "checkpoint"), StatusReports(state / "status.json"))
+
+    def _spec(self, job: Job) -> dict[str, object]:
+        source = {
+            "topic": job.topic,
+            "bootstrap_servers": job.bootstrap_servers,
+            "max_offsets_per_trigger": self.max_offsets_per_trigger,
+        }
+        return {
+            "type": COMPONENT_TYPE,
+            "attributes": {
+                "name": _NAME,
+                "source": source,
+                "decode": {"schema": SCHEMA},
+                "table": {
+                    "path": str(_table(job)),
+                    "partition_by": ["hours(event_time)"],
+                    "event_time": "event_time",
+                },
+                "trigger": f"{job.trigger_seconds:g} seconds",
+                "spark": {"driver_memory": DRIVER_MEMORY},
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Floor:
+    """(c) One Python process: confluent-kafka, Arrow JSON, Parquet.
+
+    Attributes:
+        batch: Records a file.
+    """
+
+    batch: int
+    key: str = "c"
+    title: str = "Python + Arrow, no table"
+
+    def start(self, job: Job) -> ChildProcess:
+        """Start the script under this Python."""
+        command = [
+            *(sys.executable, str(_SCRIPTS / "floor.py")),
+            *("--bootstrap-servers", job.bootstrap_servers, "--topic", job.topic),
+            *("--folder", str(_table(job)), "--progress", str(_progress(job))),
+            *("--records", str(job.records), "--batch", str(self.batch)),
+        ]
+        return _spawn(self.title, command, job, {})
+
+    def timeline(self, job: Job) -> Timeline:
+        """Its files."""
+        return FileTimeline(_progress(job))
+
+    def batch_sources(self, job: Job) -> Sequence[BatchSource]:
+        """It has no micro-batches."""
+        return ()
+
+
+def _table(job: Job) -> Path:
+    return job.folder / "table"
+
+
+def _progress(job: Job) -> Path:
+    return job.folder / "progress.jsonl"
+
+
+def _spawn(
+    title: str, command: Sequence[str], job: Job, variables: Mapping[str, str]
+) -> ChildProcess:
+    # The spill folder too, so that all of a run goes away with its folder.
+    env = {**os.environ, "SPARK_LOCAL_DIRS": str(job.folder / "spill"), **variables}
+    in_folder = ["env", "-C", str(job.folder), *command]
+    return spawn(in_folder, name=title, log=job.folder / "output.log", env=env)

@@ -1,0 +1,1 @@
+"""Programs that are measured beside the platform. Each is a plain script, run as a process."""
