@@ -71,7 +71,7 @@ class SecretInSpecError(SpecError):
     """A credential stands literally in a spec; secrets come from the environment only."""
 
 
-class EnvironmentFault(IngestError):
+class EnvironmentFault(IngestError):  # noqa: N818  (a family, like OSError)
     """The machine, a service or a credential is not as it must be."""
 
     exit_code = 3
@@ -127,7 +127,7 @@ class LeaseLostError(EnvironmentFault):
     """A driver with a higher generation holds the stream's lease."""
 
 
-class DataProblem(IngestError):
+class DataProblem(IngestError):  # noqa: N818  (a family)
     """Going on would lose or double data."""
 
     exit_code = 4

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from ingest_platform.adapters.control_store import ControlStore
@@ -59,13 +59,14 @@ def status(names: tuple[str, ...], watch: bool, every: float, as_json: bool) -> 
     watchers = [_Watcher(item.spec) for item in found]
     detailed = len(names) == 1
     look = partial(_look, watchers, detailed=detailed)
-    render = details if detailed else overview_table
+    console = stdout_console()
+    render = details if detailed else partial(overview_table, width=console.width)
     if as_json:
         _print_json(look, broken, every if watch else None)
     elif watch:
-        _watch(look, render, every)
+        _watch(look, render, every, console)
     else:
-        stdout_console().print(render(look()))
+        console.print(render(look()))
     for error in broken:
         show_error(error, debug=False)
     if broken:
@@ -125,8 +126,9 @@ def _print_json(look: _Look, broken: Sequence[SpecError], every: float | None) -
         time.sleep(every)
 
 
-def _watch(look: _Look, render: _Render, every: float) -> None:
-    with suppress(KeyboardInterrupt), Live(render(look()), auto_refresh=False) as live:
+def _watch(look: _Look, render: _Render, every: float, console: Console) -> None:
+    live = Live(render(look()), console=console, auto_refresh=False)
+    with suppress(KeyboardInterrupt), live:
         while True:
             time.sleep(every)
             live.update(render(look()), refresh=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -21,38 +22,40 @@ _COLOURS = {
     StreamState.STOPPED: "dim",
 }
 _FRESHNESS = {"fresh": "green", "warn": "yellow", "fail": "bold red", "unknown": "dim"}
-_COLUMNS = ("lag", "lag s", "in/s", "out/s", "last batch", "version", "files", "small", "rejects")
+_WIDE = 130  # columns of a terminal that shows every figure
 
 
-def overview_table(streams: Sequence[Overview]) -> RenderableType:
-    """All streams, a line each."""
+@dataclass(frozen=True)
+class _Column:
+    """One column: what it shows of a stream; a narrow terminal shows the `always` ones."""
+
+    name: str
+    cell: Callable[[Overview], Text]
+    always: bool = False
+    left: bool = False
+
+
+def overview_table(streams: Sequence[Overview], width: int = _WIDE) -> RenderableType:
+    """All streams, a line each.
+
+    Args:
+        streams: In the order of the lines.
+        width: Characters per line; fewer than 130 show fewer columns rather than stubs of all.
+    """
     if not streams:
         return Text("no streams: make one with dg scaffold defs ingest_platform.KafkaDeltaTable")
+    columns = [c for c in _COLUMNS if c.always or width >= _WIDE]
     table = Table(box=None, pad_edge=False)
-    for name in ("stream", "state", "since"):
-        table.add_column(name, no_wrap=True)
-    for name in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in columns:
+        table.add_column(column.name, justify="left" if column.left else "right", no_wrap=True)
     table.add_column("reason", ratio=1)
     for item in streams:
-        table.add_row(*_cells(item))
+        table.add_row(*(column.cell(item) for column in columns), _reason(item))
     return table
 
 
-def _cells(item: Overview) -> Iterator[Text]:
-    yield Text(item.name, "bold")
-    yield Text(item.state, _COLOURS[item.state])
-    yield Text(_short_time(item.since))
-    yield Text(_count(item.lag_records))
-    yield Text(_count(item.lag_seconds), _FRESHNESS[item.freshness])
-    yield Text(_count(item.rows_in))
-    yield Text(_count(item.rows_out))
-    yield Text(_last_batch(item))
-    yield Text(_count(item.table_version))
-    yield Text(_count(item.files))
-    yield Text(_count(item.small_files))
-    yield Text(_ratio(item.quarantine_ratio))
-    yield Text(item.trouble or item.reason, "red" if item.trouble else "")
+def _reason(item: Overview) -> Text:
+    return Text(item.trouble or item.reason, "red" if item.trouble else "")
 
 
 def details(streams: Sequence[Overview]) -> RenderableType:
@@ -130,3 +133,19 @@ def _ratio(ratio: float | None) -> str:
 def _short_time(text: str | None) -> str:
     """`2026-11-01T10:20:30.5+00:00` as `11-01 10:20`."""
     return "-" if not text else text[5:16].replace("T", " ")
+
+
+_COLUMNS = (
+    _Column("stream", lambda s: Text(s.name, "bold"), always=True, left=True),
+    _Column("state", lambda s: Text(s.state, _COLOURS[s.state]), always=True, left=True),
+    _Column("since", lambda s: Text(_short_time(s.since)), left=True),
+    _Column("lag", lambda s: Text(_count(s.lag_records))),
+    _Column("lag s", lambda s: Text(_count(s.lag_seconds), _FRESHNESS[s.freshness]), always=True),
+    _Column("in/s", lambda s: Text(_count(s.rows_in))),
+    _Column("out/s", lambda s: Text(_count(s.rows_out)), always=True),
+    _Column("last batch", lambda s: Text(_last_batch(s)), always=True),
+    _Column("version", lambda s: Text(_count(s.table_version))),
+    _Column("files", lambda s: Text(_count(s.files)), always=True),
+    _Column("small", lambda s: Text(_count(s.small_files))),
+    _Column("rejects", lambda s: Text(_ratio(s.quarantine_ratio))),
+)

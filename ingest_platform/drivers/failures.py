@@ -47,12 +47,12 @@ class _Rule:
 _RULES = (
     _Rule(
         OffsetsLostError,
-        "nothing was skipped; `ingest-platform repair plan` shows the exact gap and what can be done",
+        "nothing was skipped; `ingest-platform audit` with --topic shows the exact gap",
         texts=("KAFKA_DATA_LOSS", "OffsetOutOfRange", "failOnDataLoss"),
     ),
     _Rule(
         OffsetsLostError,
-        "nothing was skipped; `ingest-platform repair plan` shows the exact gap",
+        "nothing was skipped; `ingest-platform audit` with --topic shows the exact gap",
         kinds=("OffsetOutOfRangeException",),
     ),
     _Rule(

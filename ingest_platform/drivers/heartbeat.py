@@ -114,7 +114,7 @@ class Heartbeat(threading.Thread):
         must_end: Callable[[], str | None],
         end: Callable[[str], None],
     ) -> None:
-        """`must_end` gives a reason (lease lost, drain asked for) or None; `end` acts on it."""
+        """`must_end` gives a reason (lease lost, drain asked for), or None; `end` acts on it."""
         super().__init__(name="heartbeat", daemon=True)
         self._progress, self._store, self._probe = progress, store, probe
         self._jvm, self._must_end, self._end = jvm, must_end, end
@@ -122,7 +122,7 @@ class Heartbeat(threading.Thread):
         self._beat_now = threading.Event()
 
     def run(self) -> None:
-        """Beat until closed; a fault of storage or broker is logged, and the next beat tries again."""
+        """Beat until closed; a fault of storage or broker is logged and tried again."""
         while not self._done.is_set():
             try:
                 self.beat()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
@@ -124,7 +125,7 @@ def _load_transform(reference: str | None) -> Callable[[DataFrame], DataFrame]:
     if here not in sys.path:
         sys.path.insert(0, here)  # a transform lives in the user's project, not in this package
     try:
-        found = getattr(importlib.import_module(module), function)
+        found: Any = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise SpecError(
             f"transform {reference!r} cannot be loaded: {error}",

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 from py4j.protocol import Py4JNetworkError
@@ -53,6 +54,8 @@ log = logging.getLogger(__name__)
 
 # SIGTERM must be obeyed within 30 s: this much for the batch, the rest for Spark's own end.
 _DRAIN_SECONDS = 22.0
+
+_POLL_SECONDS: Any = 0.25  # PySpark takes fractions, though its annotation says int
 
 _JVM_GONE = (Py4JNetworkError, ConnectionError)
 
@@ -221,7 +224,7 @@ class StreamDriver:
         """Until the query ends by itself or, when asked to end, has finished its batch."""
         deadline = float("inf")
         try:
-            while not query.awaitTermination(0.25):
+            while not query.awaitTermination(_POLL_SECONDS):
                 if not self._end_asked.is_set():
                     continue
                 if deadline == float("inf"):

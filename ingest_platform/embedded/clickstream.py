@@ -30,7 +30,13 @@ _REFERRERS = {
 _NEXT: dict[str, dict[str | None, int]] = {
     "page_view": {"page_view": 25, "search": 20, "product_view": 40, None: 15},
     "search": {"product_view": 65, "search": 20, None: 15},
-    "product_view": {"product_view": 45, "add_to_cart": 14, "page_view": 16, "search": 10, None: 15},
+    "product_view": {
+        "product_view": 45,
+        "add_to_cart": 14,
+        "page_view": 16,
+        "search": 10,
+        None: 15,
+    },
     "add_to_cart": {"product_view": 45, "checkout": 35, None: 20},
     "checkout": {"purchase": 70, None: 30},
     "purchase": {"page_view": 20, None: 80},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from ingest_platform.model.offsets import OffsetRanges
 
@@ -42,7 +43,7 @@ class Ledger:
     skipped: int = 0
     gaps: int = 0
     max_event_time: str | None = None
-    lag: Mapping[str, int] = field(default_factory=dict)
+    lag: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def imbalance(self) -> str | None:
         """The equation that does not hold, with its numbers, or None when the batch balances."""
@@ -93,9 +94,12 @@ class Ledger:
             document = json.loads(text)
         except json.JSONDecodeError:
             return None  # another writer's free text that happens to hold the word
-        if not isinstance(document, dict) or not isinstance(document.get("ingest"), dict):
+        if not isinstance(document, dict):
             return None
-        body = document["ingest"]
+        section = cast("dict[str, Any]", document).get("ingest")
+        if not isinstance(section, dict):
+            return None
+        body = cast("dict[str, Any]", section)
         if body.get("v") != VERSION:
             raise ValueError(f"ledger version {body.get('v')!r} is not {VERSION}")
         try:

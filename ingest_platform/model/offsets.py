@@ -33,7 +33,7 @@ class OffsetRange:
 class Positions:
     """The next offset to read, by topic and partition: what Spark's offset log stores per batch."""
 
-    by_topic: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    by_topic: Mapping[str, Mapping[int, int]] = field(default_factory=dict[str, Mapping[int, int]])
 
     @classmethod
     def from_json(cls, text: str) -> Positions:
@@ -43,16 +43,13 @@ class Positions:
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """The form of status documents: partitions are text, as JSON's keys must be."""
-        return {t: {str(p): o for p, o in ps.items()} for t, ps in self.by_topic.items()}
+        return {
+            t: {str(p): o for p, o in sorted(ps.items())} for t, ps in sorted(self.by_topic.items())
+        }
 
     def to_json(self) -> str:
         """Write Spark's form, the one that `startingOffsets` takes."""
-        return json.dumps(
-            {
-                t: {str(p): o for p, o in sorted(ps.items())}
-                for t, ps in sorted(self.by_topic.items())
-            }
-        )
+        return json.dumps(self.to_dict())
 
     def get(self, topic: str, partition: int) -> int | None:
         """The next offset of a partition, or None for a partition that is not known here."""

@@ -48,7 +48,7 @@ class BatchReport(_Document):
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
-    phases: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
     table_version: int | None = None
 
 
@@ -99,11 +99,11 @@ class Status(_Document):
     table_version: int | None = None
     last_batch: BatchReport | None = None
     recent: tuple[BatchReport, ...] = ()
-    totals: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict[str, int])
     input_rows_per_second: float = 0.0
     processed_rows_per_second: float = 0.0
-    offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    behind: Mapping[str, int] = field(default_factory=dict)
+    offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    behind: Mapping[str, int] = field(default_factory=dict[str, int])
     oldest_unread_age: float | None = None
     caught_up_at: str | None = None
     jvm: JvmReport = field(default_factory=JvmReport)

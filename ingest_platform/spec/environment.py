@@ -60,7 +60,8 @@ class KafkaEnvironment(Frozen):
             if getattr(self, name) is None:
                 variable = f"{prefix}_{name.upper()}"
                 raise SpecError(
-                    f"{prefix}_SECURITY_PROTOCOL is {self.security_protocol}, but {variable} is not set",
+                    f"{prefix}_SECURITY_PROTOCOL is {self.security_protocol}, "
+                    f"but {variable} is not set",
                     where="environment",
                     remedy=f"export {variable}=...",
                 )
@@ -98,7 +99,7 @@ class KafkaEnvironment(Frozen):
         )
 
     def client_options(self) -> dict[str, str]:
-        """Options of librdkafka (confluent-kafka). Holds secrets: never log it."""
+        """Options of librdkafka. Holds secrets: never log it."""
         options = {"bootstrap.servers": self.bootstrap_servers}
         if self.security_protocol != "PLAINTEXT":
             options["security.protocol"] = self.security_protocol

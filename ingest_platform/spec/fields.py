@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-_UNIT_SECONDS = {"s": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
-_UNIT_SECONDS |= {"d": 86400, "day": 86400, "week": 604800}
+_UNIT_SECONDS = {
+    **{"s": 1, "second": 1, "m": 60, "min": 60, "minute": 60},
+    **{"h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800},
+}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
 
 

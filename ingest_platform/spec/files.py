@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from jinja2 import Environment, StrictUndefined, TemplateError
@@ -61,8 +61,8 @@ def load_specs(path: Path, environ: Mapping[str, str]) -> list[StreamSpec]:
         ) from error
     return [
         parse_attributes(document.get("attributes"), environ, where=str(file))
-        for document in documents
-        if isinstance(document, dict) and document.get("type") == COMPONENT_TYPE
+        for document in (cast("dict[str, Any]", d) for d in documents if isinstance(d, dict))
+        if document.get("type") == COMPONENT_TYPE
     ]
 
 
@@ -83,12 +83,10 @@ def parse_attributes(attributes: Any, environ: Mapping[str, str], *, where: str)
 
 def refuse_literal_secrets(value: Any, *, where: str, field: str = "") -> None:
     """Walk the unrendered attributes; a secret may only be a reference to the environment."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            refuse_literal_secrets(inner, where=where, field=f"{field}.{key}".lstrip("."))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            refuse_literal_secrets(inner, where=where, field=f"{field}[{index}]")
+    children = _children(value, field)
+    if children is not None:
+        for _, inner, name in children:
+            refuse_literal_secrets(inner, where=where, field=name)
     elif isinstance(value, str) and "{{" not in value:
         leaf = field.rpartition(".")[2] if "options" not in field else field
         if _SECRET_KEY.search(leaf) or _SECRET_VALUE.search(value):
@@ -97,6 +95,17 @@ def refuse_literal_secrets(value: Any, *, where: str, field: str = "") -> None:
                 where=f"{where}: {field}",
                 remedy="put it into the environment and write '{{ env.NAME }}' here",
             )
+
+
+def _children(value: Any, field: str) -> list[tuple[Any, Any, str]] | None:
+    """Key, value and field path of what a mapping or list holds; None for a leaf."""
+    if isinstance(value, dict):
+        mapping = cast("dict[Any, Any]", value)
+        return [(k, v, f"{field}.{k}".lstrip(".")) for k, v in mapping.items()]
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [(i, v, f"{field}[{i}]") for i, v in enumerate(items)]
+    return None
 
 
 class _Env:
@@ -118,10 +127,10 @@ class _Env:
 
 
 def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "") -> Any:
-    if isinstance(value, dict):
-        return {k: _render(v, environ, where, f"{field}.{k}".lstrip(".")) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_render(v, environ, where, f"{field}[{i}]") for i, v in enumerate(value)]
+    children = _children(value, field)
+    if children is not None:
+        rendered = {key: _render(inner, environ, where, name) for key, inner, name in children}
+        return list(rendered.values()) if isinstance(value, list) else rendered
     if not isinstance(value, str) or "{{" not in value:
         return value
     try:
@@ -140,16 +149,17 @@ def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "")
             where=f"{where}: {field}",
             remedy="use {{ env.NAME }}",
         ) from error
-    return rendered
 
 
 def _with_folder(attributes: Any, where: str) -> Any:
     """Resolve `decode.schema_file` against the spec's own folder: that is where people put it."""
-    decode = attributes.get("decode") if isinstance(attributes, dict) else None
-    if isinstance(decode, dict) and isinstance(decode.get("schema_file"), str):
-        file = Path(where).parent / decode["schema_file"]
-        return {**attributes, "decode": {**decode, "schema_file": str(file)}}
-    return attributes
+    top = cast("dict[str, Any]", attributes) if isinstance(attributes, dict) else {}
+    section: Any = top.get("decode")
+    decode = cast("dict[str, Any]", section) if isinstance(section, dict) else {}
+    if not isinstance(decode.get("schema_file"), str):
+        return attributes
+    file = Path(where).parent / decode["schema_file"]
+    return {**top, "decode": {**decode, "schema_file": str(file)}}
 
 
 def _spec_error(error: ValidationError, where: str) -> SpecError:

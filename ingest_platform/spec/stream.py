@@ -144,14 +144,16 @@ class SparkSpec(Frozen):
     """The driver's Spark session."""
 
     master: str = Field(
-        "local[*]",
+        default="local[*]",
         pattern=r"^(local(\[[\d*, ]+\])?|spark://.+|k8s://.+|yarn)$",
         description="local[*], spark://host:7077, k8s://https://host:port or yarn.",
     )
-    driver_memory: str = Field("2g", pattern=r"^\d+[mg]$", description="Heap of the driver.")
-    executor_memory: str = Field("4g", pattern=r"^\d+[mg]$")
+    driver_memory: str = Field(
+        default="2g", pattern=r"^\d+[mg]$", description="Heap of the driver."
+    )
+    executor_memory: str = Field(default="4g", pattern=r"^\d+[mg]$")
     executor_cores: _positive = 2
-    executors: _positive = Field(2, description="Executors at most (dynamic allocation).")
+    executors: _positive = Field(default=2, description="Executors at most (dynamic allocation).")
     conf: dict[str, str] = Field(
         default_factory=dict, description="Spark settings by their names, over the defaults."
     )

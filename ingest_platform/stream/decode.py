@@ -38,7 +38,7 @@ _CORRUPT: Final = "_corrupt"
 _DOCUMENT: Final = "document"
 _END: Final = "end"
 _ROW: Final = "_row"
-_TEXT_MAP: Final = T.MapType(T.StringType(), T.StringType())
+_TEXT_MAP: Final = "map<string,string>"
 
 
 def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFrame:

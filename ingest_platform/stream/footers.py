@@ -1,6 +1,6 @@
 """What a Parquet file's footer already says, so that no second pass over the rows has to.
 
-Delta collects statistics by evaluating expressions on every row: a tenth of a large batch's CPU. The
+Delta evaluates expressions on every row for its statistics: a tenth of a large batch's CPU. The
 Parquet writer has kept the same minima, maxima and null counts anyway. Formats follow
 "Per-file Statistics" of the Delta protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """

@@ -103,7 +103,7 @@ def _among(rejected: Sequence[Coordinate]) -> Column:
 def _detail(schema: T.StructType) -> Column:
     """Which fields have the wrong type, for records that are JSON objects at all."""
     text = F.col("_raw_value").cast("string")
-    fields = F.from_json(text, T.MapType(T.StringType(), T.StringType()))
+    fields = F.from_json(text, "map<string,string>")
     wrong: list[Column] = []
     for f in schema.fields:
         single = T.StructType([f, T.StructField("_bad", T.StringType())])

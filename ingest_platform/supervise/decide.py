@@ -122,9 +122,16 @@ def _with_driver(status: Status, seen: Seen, policy: Policy) -> Decision:
         return Wait(f"no heartbeat for {_ago(seen.quiet)}, but the process of {where} lives")
     if status.state is not StreamState.RUNNING:
         return Wait(f"{status.state}: {where}{_because(status.reason)}")
-    behind = "caught up" if status.oldest_unread_age == 0 else f"{status.records_behind} behind"
     rate = f"{status.processed_rows_per_second:.0f} rows/s"
-    return Wait(f"healthy: {where}, {rate}, {behind}")
+    return Wait(f"healthy: {where}, {rate}, {_lag(status)}")
+
+
+def _lag(status: Status) -> str:
+    if status.oldest_unread_age == 0:
+        return "caught up"
+    if status.oldest_unread_age is None and not status.behind:
+        return "lag not known yet"
+    return f"{status.records_behind} records behind"
 
 
 def _without_driver(seen: Seen, policy: Policy) -> Decision:

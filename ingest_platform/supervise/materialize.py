@@ -7,7 +7,7 @@ freshness policy's clock is the time of the last report, so freshness then measu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from ingest_platform.model.commit import Commit
 from ingest_platform.model.offsets import OffsetRange, OffsetRanges
 from ingest_platform.model.report import Quantiles, Report
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import Status
+from ingest_platform.model.status import BatchReport, Status
 from ingest_platform.model.times import parse_time
 from ingest_platform.spec import StreamSpec
 
@@ -118,6 +118,7 @@ def report(
     mine = [c for c in commits if c.ledger]
     version = max([reported.version, *(c.version for c in commits)])
     started = reported.at or status.started_at
+    batches = {b.table_version: b for b in status.recent if b.table_version is not None}
     return Report(
         from_version=reported.version,
         table_version=version,
@@ -126,16 +127,11 @@ def report(
         rows=sum(ledger.written for ledger in ledgers),
         quarantined=sum(ledger.quarantined for ledger in ledgers),
         skipped=sum(ledger.skipped for ledger in ledgers),
-        files=sum(_metric(c, "numFiles", "num_added_files") for c in mine),
-        bytes=sum(_metric(c, "numOutputBytes") for c in mine),
+        files=sum(_files(c, batches) for c in mine),
+        bytes=sum(c.metrics.get("numOutputBytes", 0) for c in mine),
         offsets=_merged([r for ledger in ledgers for r in ledger.offsets]),
         batch_seconds=Quantiles.of(
-            [
-                batch.seconds
-                for batch in status.recent
-                if batch.table_version is not None
-                and reported.version < batch.table_version <= version
-            ]
+            [b.seconds for v, b in batches.items() if reported.version < v <= version]
         ),
         lag_records=status.records_behind,
         lag_seconds=lag_seconds(status, found.quiet) or 0.0,
@@ -152,8 +148,13 @@ def _verified_idle(found: Evidence) -> bool:
     )
 
 
-def _metric(commit: Commit, *names: str) -> int:
-    return next((commit.metrics[name] for name in names if name in commit.metrics), 0)
+def _files(commit: Commit, batches: Mapping[int, BatchReport]) -> int:
+    """Files of a commit: by the name of its operation's metric, or as the driver counted them."""
+    for name in ("numAddedFiles", "numFiles", "num_added_files"):
+        if name in commit.metrics:
+            return commit.metrics[name]
+    batch = batches.get(commit.version)
+    return batch.files if batch else 0
 
 
 def _merged(ranges: Sequence[OffsetRange]) -> OffsetRanges:

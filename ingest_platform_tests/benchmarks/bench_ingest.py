@@ -118,6 +118,7 @@ class Bench:
         for name in dict.fromkeys(f.name for f in self.figures if f.part == part):
             if not name.startswith(("phase ", "batches")) and "growth" not in name:
                 self.figures.ratio(part, "b", "a", name)
+                self.figures.ratio(part, "b", "a2", name)
                 self.figures.ratio(part, "b", "c", name)
 
     def _throughput(self) -> None:
@@ -231,7 +232,7 @@ def _publish(bench: Bench, settings: Settings, name: str, titles: dict[str, str]
 @click.option("--repeats", default=3, show_default=True, help="Rounds of throughput and fixed.")
 @click.option("--steady-repeats", default=1, show_default=True, help="Rounds of steady.")
 @click.option("--parts", default=",".join(PARTS), show_default=True, callback=_names)
-@click.option("--contenders", default="a,b,c", show_default=True, callback=_names)
+@click.option("--contenders", default="a,a2,b,c", show_default=True, callback=_names)
 @click.option("--bad-share", default=0.0, show_default=True, help="Share of bad records, 0 to 1.")
 @click.option("--plain-batch", default=250_000, show_default=True, help="Records a batch of (a).")
 @click.option(
@@ -259,6 +260,7 @@ def main(
     settings = Settings(**options)
     every: tuple[Contender, ...] = (
         PlainScript(settings.plain_batch),
+        PlainScript(settings.plain_batch, 2, "a2", "the same, snapshotPartitions 2"),
         Platform(settings.platform_batch),
         Floor(settings.floor_batch),
     )

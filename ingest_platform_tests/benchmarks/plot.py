@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_COLORS: Final = {"a": "#b5651d", "b": "#1f6feb", "c": "#6b7280"}
+_COLORS: Final = {"a": "#b5651d", "a2": "#e0a458", "b": "#1f6feb", "c": "#6b7280"}
 _MEGA: Final = 1e6
 
 Series = Mapping[str, Any]

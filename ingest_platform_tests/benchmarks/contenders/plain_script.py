@@ -1,8 +1,8 @@
 """Contender (a): the PySpark script that seed 000 describes, as its author would write it today.
 
 Kafka -> from_json -> repartition -> append to a Delta table partitioned by hour, with that
-document's settings, and the defaults of Spark and Delta for everything that it does not name. The
-only addition is the file that its progress reports go to.
+document's settings, and the defaults of Spark and Delta for everything that it does not name.
+Added are only the file that its progress reports go to, and silence on the console.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def session(args: argparse.Namespace) -> SparkSession:
         .config("spark.databricks.delta.vacuum.parallelDelete.enabled", "true")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         .config("spark.databricks.delta.checkpoint.partSize", "1000000")
-        .config("spark.databricks.delta.snapshotPartitions", "150")
+        .config("spark.databricks.delta.snapshotPartitions", str(args.snapshot_partitions))
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
 
@@ -94,6 +95,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--progress", type=Path, required=True)
     parser.add_argument("--max-offsets-per-trigger", type=int, required=True)
+    parser.add_argument("--snapshot-partitions", type=int, required=True)
     parser.add_argument("--writers", type=int, default=2)
     parser.add_argument("--trigger-seconds", type=float, default=0.0)
     return parser.parse_args()

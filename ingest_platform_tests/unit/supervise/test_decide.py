@@ -54,7 +54,9 @@ def test_healthy_driver_is_left_alone():
 
 def test_backlog_is_told():
     status = make_status(oldest_unread_age=9.0, behind={"clicks-0": 40, "clicks-1": 2})
-    assert "42 behind" in decided(status=status, alive=True, lease=LEASE).reason
+    assert "42 records behind" in decided(status=status, alive=True, lease=LEASE).reason
+    unknown = make_status(oldest_unread_age=None)
+    assert "lag not known yet" in decided(status=unknown, alive=True, lease=LEASE).reason
 
 
 @pytest.mark.parametrize("alive", [True, False, None])

@@ -102,6 +102,14 @@ def test_report_adds_up_the_batches_since_the_last():
     assert (made.lag_records, made.lag_seconds) == (7, 1.5)
 
 
+def test_files_are_the_drivers_count_where_the_commit_does_not_tell():
+    """Delta keeps numFiles of a WRITE, but not of a STREAMING UPDATE."""
+    status = make_status(recent=(BatchReport(id=4, table_version=4, files=3),))
+    streamed = make_commit(4, metrics={"numOutputBytes": 7})
+    made = report(LONG_AGO, found(), [streamed], status)
+    assert (made.files, made.bytes) == (3, 7)
+
+
 def test_report_of_an_idle_period_is_all_zero():
     made = report(LONG_AGO, found(), [], make_status())
     assert (made.table_version, made.batches, made.rows, made.rows_per_second) == (3, 0, 0, 0)
