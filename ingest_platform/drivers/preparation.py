@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
-from ingest_platform.adapters.table_log import TableLog, table_log
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.errors import SpecError, TopicMissingError
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import Positions
@@ -73,7 +73,7 @@ def prepare(
     for bucket in _buckets(spec):
         prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
     checkpoint.verify()
-    ledger = newest_ledger(table_log(spec.table.path, storage), spec.name)
+    ledger = newest_ledger(TableLog(spec.table.path, storage), spec.name)
     checkpoint.agree_with(ledger, spec.name)
     return Prepared(spec, transform, _read_so_far(checkpoint))
 
@@ -138,4 +138,4 @@ def _load_transform(reference: str | None) -> Callable[[DataFrame], DataFrame]:
             where="transform",
             remedy="name a function",
         )
-    return found
+    return cast(Callable[[DataFrame], DataFrame], found)

@@ -96,7 +96,7 @@ class OffsetRanges:
         )
 
     def to_ledger(self) -> dict[str, dict[str, list[int]]]:
-        """Write the ledger's form; partitions without records are left out to keep commits small."""
+        """Write the ledger's form, without the partitions that have no records."""
         out: dict[str, dict[str, list[int]]] = {}
         for r in self.ranges:
             if r.width:

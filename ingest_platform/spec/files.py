@@ -134,9 +134,9 @@ def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "")
     if not isinstance(value, str) or "{{" not in value:
         return value
     try:
-        rendered = (
-            Environment(undefined=StrictUndefined).from_string(value).render(env=_Env(environ))
-        )
+        # Nothing is rendered into HTML here: escaping would corrupt passwords and paths.
+        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
+        return environment.from_string(value).render(env=_Env(environ))
     except KeyError as error:
         raise SpecError(
             f"environment variable {error.args[0]} is not set",
@@ -151,7 +151,7 @@ def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "")
         ) from error
 
 
-def _with_folder(attributes: Any, where: str) -> Any:
+def _with_folder(attributes: Any, where: str) -> object:
     """Resolve `decode.schema_file` against the spec's own folder: that is where people put it."""
     top = cast("dict[str, Any]", attributes) if isinstance(attributes, dict) else {}
     section: Any = top.get("decode")
