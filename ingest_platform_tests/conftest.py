@@ -10,12 +10,19 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from ingest_platform.embedded.kafka import KafkaServer, start_kafka
 from ingest_platform.embedded.s3 import S3Server, start_s3
 from ingest_platform.embedded.topics import ensure_topic
+
+if TYPE_CHECKING:  # importing Spark takes longer than many a test
+    from pyspark.sql import SparkSession
+
+    from ingest_platform_tests.deployed_stream import DeployedStream
 
 
 @dataclass(frozen=True)
@@ -95,3 +102,58 @@ def s3(s3_server: S3Server) -> S3Bucket:
         s3_server.region,
         bucket,
     )
+
+
+@pytest.fixture(scope="session")
+def spark(s3_server: S3Server) -> Iterator[SparkSession]:
+    """The run's Spark session, opened as every session of the platform is, fit for S3."""
+    from ingest_platform.spark.session import open_session
+    from ingest_platform.spec import SparkSpec, StorageEnvironment
+
+    storage = StorageEnvironment.model_validate(
+        {
+            "endpoint_url": s3_server.endpoint,
+            "access_key_id": s3_server.access_key,
+            "secret_access_key": s3_server.secret_key,
+            "region": s3_server.region,
+            "path_style": True,
+        }
+    )
+    spec = SparkSpec(master="local[2]", driver_memory="2g")
+    with open_session(
+        spec, storage, app_name="ingest-tests", environ=os.environ, on_s3=True
+    ) as session:
+        yield session
+
+
+@pytest.fixture
+def deploy(kafka: KafkaServer, tmp_path: Path) -> Callable[..., DeployedStream]:
+    """Deploys streams: `deploy(topic, "id BIGINT", name=..., s3=..., **attributes)`.
+
+    Everything is below `tmp_path`, but for table and state if a bucket is given.
+    """
+    from ingest_platform_tests.deployed_stream import DeployedStream, spec_document
+
+    def make(
+        topic: str,
+        schema: str = "id BIGINT",
+        *,
+        name: str = "stream",
+        s3: S3Bucket | None = None,
+        **attributes: dict[str, Any] | str,
+    ) -> DeployedStream:
+        lake = f"s3a://{s3.bucket}/lake" if s3 else str(tmp_path / "lake")
+        folder = tmp_path / "defs" / name
+        folder.mkdir(parents=True)
+        document = spec_document(name, topic, schema, f"{lake}/{name}", attributes)
+        (folder / "defs.yaml").write_text(yaml.safe_dump(document))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "KAFKA_"))}
+        environ = {
+            **inherited,
+            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+            "INGEST_LOG_DIR": str(tmp_path / "logs"),
+            **(s3.environment() if s3 else {}),
+        }
+        return DeployedStream(folder / "defs.yaml", environ)
+
+    return make

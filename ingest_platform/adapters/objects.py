@@ -59,8 +59,7 @@ def object_store(root: str, storage: StorageEnvironment) -> ObjectStore:
     from ingest_platform.adapters.s3_objects import S3Objects, s3_client  # noqa: PLC0415
 
     bucket, _, prefix = rest.partition("/")
-    client = s3_client(storage)  # pyright: ignore[reportArgumentType]  frozen, so hashable
-    return S3Objects(client, bucket, prefix.strip("/"))
+    return S3Objects(s3_client(storage), bucket, prefix.strip("/"))
 
 
 def prove_conditional_create(objects: ObjectStore, folder: str = "probe") -> None:

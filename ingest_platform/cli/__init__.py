@@ -18,9 +18,7 @@ COMMANDS = {
     "audit": LazyCommand(
         "ingest_platform.cli.audit:audit", "Prove that nothing is lost and nothing is doubled."
     ),
-    "demo": LazyCommand(
-        "ingest_platform.cli.demo:demo", "Run the whole platform on this machine."
-    ),
+    "demo": LazyCommand("ingest_platform.cli.demo:demo", "Run the whole platform on this machine."),
     "dev": LazyCommand("ingest_platform.cli.dev:dev", "Run local Kafka and S3."),
     "jars": LazyCommand("ingest_platform.cli.jars:jars", "Verify or download the locked jars."),
 }

@@ -54,8 +54,7 @@ def supervisor_sensor(spec: StreamSpec, job: dg.JobDefinition) -> dg.SensorDefin
             spec,
             Stores.of(spec, storage),
             launcher.launcher(),
-            # StorageEnvironment is frozen, so hashable
-            lambda: table_log(spec.table.path, storage),  # pyright: ignore[reportArgumentType]
+            lambda: table_log(spec.table.path, storage),
             datetime.now(UTC),
         )
         return tick.result(context.instance, context.cursor)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.errors import IngestError
@@ -41,6 +43,7 @@ class Progress:
     oldest_unread_age: float | None = None
     caught_up_at: str | None = None
     error: ErrorReport | None = None
+    trigger_seconds: dict[int, float] = field(default_factory=dict[int, float])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def turn(self, state: StreamState, reason: str) -> None:
@@ -78,7 +81,9 @@ class Progress:
     def status(self, jvm: JvmReport, now: datetime) -> Status:
         """The document as of now."""
         with self.lock:
-            recent = tuple(self.recent)
+            recent = tuple(
+                replace(b, trigger_seconds=self.trigger_seconds.get(b.id, 0.0)) for b in self.recent
+            )
             return replace(
                 self.base,
                 state=self.state,
@@ -111,13 +116,25 @@ class Heartbeat(threading.Thread):
         probe: LagProbe,
         *,
         jvm: Callable[[], JvmReport],
+        triggers: Callable[[], dict[int, float]],
         must_end: Callable[[], str | None],
         end: Callable[[str], None],
     ) -> None:
-        """`must_end` gives a reason (lease lost, drain asked for), or None; `end` acts on it."""
+        """Bind the heartbeat to what it asks.
+
+        Args:
+            progress: What the batch thread writes.
+            store: Where the document goes.
+            probe: Asks the broker for the lag.
+            jvm: Heap and collections.
+            triggers: Seconds of the last triggers, by batch.
+            must_end: A reason to end (lease lost, drain asked for), or None.
+            end: Acts on such a reason.
+        """
         super().__init__(name="heartbeat", daemon=True)
         self._progress, self._store, self._probe = progress, store, probe
-        self._jvm, self._must_end, self._end = jvm, must_end, end
+        self._jvm, self._triggers = jvm, triggers
+        self._must_end, self._end = must_end, end
         self._done = threading.Event()
         self._beat_now = threading.Event()
 
@@ -138,6 +155,8 @@ class Heartbeat(threading.Thread):
     def beat(self) -> None:
         """One round: lag, status document, orders."""
         self._look_at_lag()
+        with self._progress.lock:
+            self._progress.trigger_seconds |= self._triggers()
         self.write()
         reason = self._must_end()
         if reason:
@@ -177,9 +196,10 @@ class Heartbeat(threading.Thread):
                 progress.oldest_unread_age = None
 
 
-def jvm_report(spark: Any) -> JvmReport:
+def jvm_report(spark: SparkSession) -> JvmReport:
     """Heap and collections of the driver's JVM, by its management beans."""
-    factory = spark._jvm.java.lang.management.ManagementFactory
+    jvm: Any = spark._jvm
+    factory = jvm.java.lang.management.ManagementFactory
     heap = factory.getMemoryMXBean().getHeapMemoryUsage()
     collectors = list(factory.getGarbageCollectorMXBeans())
     after = 0
@@ -194,6 +214,16 @@ def jvm_report(spark: Any) -> JvmReport:
         gc_seconds=sum(int(c.getCollectionTime()) for c in collectors) / 1000,
         gc_count=sum(int(c.getCollectionCount()) for c in collectors),
     )
+
+
+def trigger_seconds(spark: SparkSession) -> dict[int, float]:
+    """Duration of the last triggers by batch, as Spark's own progress reports say."""
+    return {
+        int(p["batchId"]): p["durationMs"]["triggerExecution"] / 1000
+        for query in spark.streams.active
+        for p in query.recentProgress
+        if "addBatch" in p["durationMs"]
+    }
 
 
 def _rate(recent: tuple[BatchReport, ...], now: datetime) -> float:

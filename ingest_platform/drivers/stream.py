@@ -34,9 +34,10 @@ from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.processes import started_ticks
 from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import Diagnostics, set_up_logging
 from ingest_platform.drivers.failures import classify
-from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report
+from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report, trigger_seconds
 from ingest_platform.drivers.preparation import Prepared, prepare
 from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.model.lease import Lease
@@ -48,6 +49,7 @@ from ingest_platform.stream.batch import BatchWriter, StreamContext
 from ingest_platform.stream.checkpoint import Checkpoint
 from ingest_platform.stream.decode import decode
 from ingest_platform.stream.footers import footer_reader
+from ingest_platform.stream.log_checkpoint import LogCheckpointer
 from ingest_platform.stream.source import kafka_options, read_ranges, read_stream
 
 log = logging.getLogger(__name__)
@@ -130,8 +132,9 @@ class StreamDriver:
 
     def _session(self, diagnostics: Diagnostics):  # noqa: ANN202  (a context manager of SparkSession)
         paths = (self._spec.table.path, self._spec.table.quarantine, self._spec.root)
+        files = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
         return open_session(
-            self._spec.spark,
+            self._spec.spark.model_copy(update={"conf": files | self._spec.spark.conf}),
             self._storage,
             app_name=f"ingest-{self._spec.name}",
             environ=self._environ,
@@ -152,6 +155,8 @@ class StreamDriver:
         records = read_stream(spark, self._spec.source, options)
         decoded = decode(records, tables.data, self._spec.decode)
 
+        checkpointer = LogCheckpointer(spark, self._spec.table.path)
+
         def on_first_batch() -> BatchWriter:
             session = self._checkpoint.lineage() or ""
             with progress.lock:
@@ -164,6 +169,7 @@ class StreamDriver:
                 ranges=self._checkpoint.ranges,
                 reread=lambda ranges: read_ranges(spark, options, ranges),
                 read_footer=footer_reader(self._spec.table.path, self._storage),
+                committed=checkpointer.committed,
                 fence=lambda: self._fence(lease),
                 lag=progress.lag_after,
                 transform=prepared.transform,
@@ -177,6 +183,7 @@ class StreamDriver:
             status,
             LagProbe(self._kafka, self._spec.source.all_topics),
             jvm=lambda: jvm_report(spark),
+            triggers=lambda: trigger_seconds(spark),
             must_end=lambda: self._must_end(lease),
             end=self._ask_to_end,
         )
@@ -210,6 +217,7 @@ class StreamDriver:
             query = self._start(decoded, on_batch)
             self._wait(query, progress)
         finally:
+            checkpointer.close()
             heartbeat.close()
 
     def _start(self, decoded: DataFrame, on_batch) -> StreamingQuery:  # noqa: ANN001
@@ -325,6 +333,8 @@ def main(path: Path, name: str | None, available_now: bool, log_json: bool, debu
         options = Options(available_now=available_now, log_dir=log_dir(spec.name, os.environ))
         run_stream(spec, os.environ, options)
     except IngestError as error:
+        # What is refused before the lease is taken reaches no status document.
+        leave_last_words(error, os.environ, _now())
         log.error("%s", error, exc_info=debug)
         sys.exit(error.exit_code)
 

@@ -38,7 +38,11 @@ class RunsAt(_Document):
 
 @dataclass(frozen=True)
 class BatchReport(_Document):
-    """One finished micro-batch. Durations are seconds; times are ISO 8601 UTC."""
+    """One finished micro-batch. Durations are seconds; times are ISO 8601 UTC.
+
+    `seconds` is the platform's part, by `phases`; `trigger_seconds` is the whole of it as Spark
+    measures it, planning and checkpoint included, and 0 until Spark has reported it.
+    """
 
     id: int = -1
     finished_at: str = ""
@@ -48,6 +52,7 @@ class BatchReport(_Document):
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    trigger_seconds: float = 0.0
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     table_version: int | None = None
 

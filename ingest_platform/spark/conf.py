@@ -53,6 +53,9 @@ LONG_LIVED: Final[Mapping[str, str]] = {
 SPEED: Final[Mapping[str, str]] = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.session.timeZone": "UTC",
+    # A record that holds a field twice must not fail its batch, again and again; in Spark's JSON
+    # the last one wins too.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     # INT96, the default, has no statistics in Parquet footers and is deprecated.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A micro-batch has one narrow stage: re-planning it adaptively only costs time.

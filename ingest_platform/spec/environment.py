@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import SecretStr
 
@@ -126,6 +126,10 @@ class StorageEnvironment(Frozen):
     session_token: SecretStr | None = None
     region: str = "us-east-1"
     path_style: bool = False
+
+    if TYPE_CHECKING:  # Pydantic makes it, since the model is frozen; type checkers cannot see that
+
+        def __hash__(self) -> int: ...
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:

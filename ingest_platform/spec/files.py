@@ -157,7 +157,7 @@ def _with_folder(attributes: Any, where: str) -> object:
     section: Any = top.get("decode")
     decode = cast("dict[str, Any]", section) if isinstance(section, dict) else {}
     if not isinstance(decode.get("schema_file"), str):
-        return attributes
+        return cast(object, attributes)
     file = Path(where).parent / decode["schema_file"]
     return {**top, "decode": {**decode, "schema_file": str(file)}}
 

@@ -52,6 +52,7 @@ class StreamContext:
         ranges: Offsets of a batch, from Spark's write-ahead log.
         reread: Reads ranges of Kafka once more, raw.
         read_footer: From a data file's path, relative to the table, to its Parquet footer.
+        committed: Told each new version of the table.
         fence: Raises `LeaseLostError` when another driver took over; asked before each commit.
         lag: Offsets behind latest by `topic-partition`, as last seen.
         transform: The user's function, identity by default.
@@ -66,6 +67,7 @@ class StreamContext:
     ranges: Callable[[int], OffsetRanges]
     reread: Callable[[list[Any]], DataFrame]
     read_footer: footers.ReadFooter
+    committed: Callable[[int], None]
     fence: Callable[[], None]
     lag: Callable[[OffsetRanges], Mapping[str, int]]
     transform: Callable[[DataFrame], DataFrame]
@@ -138,6 +140,7 @@ class BatchWriter:
         ledger = self._ledger(batch, ranges, files, counts, quarantined)
         context.fence()
         version = txn.commit(context.session, batch, ledger.to_user_metadata())
+        context.committed(version)
         phases.end("commit")
         return BatchReport(
             id=batch,

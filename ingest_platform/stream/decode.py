@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql import types as T  # noqa: N812
 
 from ingest_platform.spec import DecodeSpec
+from ingest_platform.stream.unexpected import unexpected_fields
 
 REASON: Final = "_reason"
 UNEXPECTED: Final = "_unexpected"
@@ -35,10 +36,10 @@ COORDINATES: Final = {
 COLUMN_NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 
 _CORRUPT: Final = "_corrupt"
-_DOCUMENT: Final = "document"
+_DOCUMENTS: Final = "documents"
 _END: Final = "end"
 _ROW: Final = "_row"
-_TEXT_MAP: Final = "map<string,string>"
+_CALENDAR: Final = ("TIMESTAMP '0001-01-01T00:00:00Z'", "TIMESTAMP '9999-12-31T23:59:59.999999Z'")
 
 
 def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFrame:
@@ -56,26 +57,27 @@ def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFr
     text = F.col("value").cast("string")
     envelope = T.StructType(
         [
-            T.StructField(_DOCUMENT, schema),
+            T.StructField(_DOCUMENTS, T.ArrayType(schema)),
             T.StructField(_END, T.IntegerType()),
             T.StructField(_CORRUPT, T.StringType()),
         ]
     )
     # `from_json` stops after the first value and drops what follows without a word. Inside an
-    # envelope whose last field must be reached, anything but exactly one value breaks it.
-    enveloped = F.concat(F.lit(f'{{"{_DOCUMENT}":'), text, F.lit(f',"{_END}":1}}'))
+    # envelope whose last field must be reached, anything but exactly one value breaks it; the list
+    # catches what would read on as further fields of the envelope: `{"id": 1}, "x": 2`.
+    enveloped = F.concat(F.lit(f'{{"{_DOCUMENTS}":['), text, F.lit(f'],"{_END}":1}}'))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     if spec.timestamp_format:
         options["timestampFormat"] = spec.timestamp_format
     columns = [F.col(source).alias(name) for name, source in COORDINATES.items()]
     columns += [F.from_json(enveloped, envelope, options).alias(_ROW), _value_state(text)]
     if spec.unexpected_fields != "ignore":
-        columns.append(_unexpected(text, schema).alias(UNEXPECTED))
+        columns.append(unexpected_fields(text, schema).alias(UNEXPECTED))
     parsed = records.select(*columns)
     rest = [UNEXPECTED] if spec.unexpected_fields != "ignore" else []
     return parsed.select(
         *COORDINATES,
-        *[F.col(f"{_ROW}.{_DOCUMENT}.`{name}`").alias(name) for name in schema.names],
+        *[_document()[name].alias(name) for name in schema.names],
         *rest,
         _reason(schema, spec).alias(REASON),
     )
@@ -91,9 +93,28 @@ def _value_state(text: Column) -> Column:
     )
 
 
+def beyond_calendar(time: Column, kind: T.DataType) -> Column:
+    """Whether a time lies outside of the years 1 to 9999; false for what is no time.
+
+    Milliseconds where JSON means seconds give the year 58054: a value that Spark stores, and that
+    Python and Arrow readers of the table then fail on.
+    """
+    if not isinstance(kind, T.TimestampType | T.TimestampNTZType | T.DateType):
+        return F.lit(False)
+    first, last = (F.expr(text) for text in _CALENDAR)
+    return F.coalesce((time < first) | (time > last), F.lit(False))
+
+
+def _document() -> Column:
+    return F.get(F.col(_ROW)[_DOCUMENTS], F.lit(0))
+
+
 def _reason(schema: T.StructType, spec: DecodeSpec) -> Column:
     row = F.col(_ROW)
-    corrupt = row[_DOCUMENT].isNull() | row[_END].isNull() | row[_CORRUPT].isNotNull()
+    one = (F.size(row[_DOCUMENTS]) == 1) & _document().isNotNull()
+    corrupt = ~one | row[_END].isNull() | row[_CORRUPT].isNotNull()
+    for field in schema.fields:
+        corrupt = corrupt | beyond_calendar(_document()[field.name], field.dataType)
     why = F.when(F.col("_value_state").isNotNull(), F.col("_value_state")).when(
         corrupt, UNDECODABLE
     )
@@ -108,21 +129,3 @@ def _reason(schema: T.StructType, spec: DecodeSpec) -> Column:
             UNEXPECTED_FIELDS,
         )
     return why
-
-
-def _unexpected(json_text: Column, schema: T.StructType, prefix: str = "") -> Column:
-    """Fields that the schema does not name, also in nested objects (`address.zip`)."""
-    fields = F.from_json(json_text, _TEXT_MAP)
-    known = F.array(*[F.lit(name) for name in schema.names])
-    unknown = F.map_filter(fields, lambda name, _: ~F.array_contains(known, name))
-    if prefix:
-        unknown = F.transform_keys(unknown, lambda name, _: F.concat(F.lit(prefix), name))
-    nested = [
-        _unexpected(fields[f.name], f.dataType, f"{prefix}{f.name}.")
-        for f in schema.fields
-        if isinstance(f.dataType, T.StructType)
-    ]
-    if not nested:
-        return unknown
-    empty = F.create_map().cast(_TEXT_MAP)
-    return F.map_concat(*[F.coalesce(part, empty) for part in (unknown, *nested)])

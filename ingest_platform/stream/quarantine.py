@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from ingest_platform.model.offsets import OffsetRange
 from ingest_platform.spec import DecodeSpec
-from ingest_platform.stream.decode import COORDINATES, REASON, UNDECODABLE, decode
+from ingest_platform.stream.decode import COORDINATES, REASON, UNDECODABLE, beyond_calendar, decode
 from ingest_platform.stream.table import QUARANTINE_SCHEMA
 from ingest_platform.stream.transaction import Transaction
 
@@ -112,14 +112,15 @@ def _detail(schema: T.StructType) -> Column:
             F.lit(f"{f.name} is no {f.dataType.simpleString()}: "),
             F.left(fields[f.name], F.lit(80)),
         )
-        wrong.append(F.when(parsed["_bad"].isNotNull(), message))
+        bad = parsed["_bad"].isNotNull() | beyond_calendar(parsed[f.name], f.dataType)
+        wrong.append(F.when(bad, message))
     document = F.try_parse_json(text)
     return F.when(
         F.col(REASON) == UNDECODABLE,
         F.when(document.isNull(), F.lit("not one valid JSON value"))
         .when(~F.startswith(F.schema_of_variant(document), F.lit("OBJECT")), "not a JSON object")
         .when(F.length(F.concat_ws("; ", *wrong)) > 0, F.concat_ws("; ", *wrong))
-        .otherwise("something follows the JSON object"),
+        .otherwise("something follows the JSON object, or it is nested 1,000 levels deep"),
     )
 
 

@@ -34,11 +34,14 @@ QUARANTINE_SCHEMA: Final = T.StructType(
     ]
 )
 
+# The driver writes the log's checkpoints itself, outside of the batches (`log_checkpoint`); the
+# interval is only for a table that some other writer feeds for very long.
 # Retention: time travel and slow readers get a week; the log is kept for a month of audits, and
 # must never be shorter than file retention, or VACUUM LITE and time travel break.
 PROPERTIES: Final = {
     "delta.deletedFileRetentionDuration": "interval 7 days",
     "delta.logRetentionDuration": "interval 30 days",
+    "delta.checkpointInterval": "10000",
 }
 
 

@@ -198,6 +198,7 @@ class _Sender:
                 "batch.size": 256 << 10,
                 "queue.buffering.max.messages": 2 * _QUEUED,
                 "delivery.report.only.error": True,
+                "log_level": 0,
             }
         )
 

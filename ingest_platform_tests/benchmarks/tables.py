@@ -14,13 +14,13 @@ def figure_tables(figures: Figures, titles: Mapping[str, str]) -> Iterator[Table
     """One table a part: median (least to most), one column a contender or ratio."""
     for part in dict.fromkeys(figure.part for figure in figures):
         mine = [figure for figure in figures if figure.part == part]
-        columns = sorted({f.contender for f in mine}, key=lambda key: (len(key), key))
-        table = Table(title=part, title_justify="left")
+        columns = sorted({f.contender for f in mine}, key=lambda key: ("/" in key, key))
+        legend = ", ".join(f"({key}) {titles[key]}" for key in columns if key in titles)
+        table = Table(title=f"{part}: {legend}", title_justify="left")
         table.add_column("figure")
         table.add_column("unit")
         for key in columns:
-            title = f"({key}) {titles[key]}" if key in titles else key
-            table.add_column(title, justify="right")
+            table.add_column(f"({key})" if key in titles else key, justify="right")
         for name in dict.fromkeys(figure.name for figure in mine):
             cells = {f.contender: f for f in mine if f.name == name}
             unit = next(f.unit for f in mine if f.name == name)

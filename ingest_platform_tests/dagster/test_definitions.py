@@ -249,6 +249,43 @@ def test_spark_resource_starts_no_jvm_until_asked():
     assert "pyspark.java_gateway" not in sys.modules or _no_gateway()
 
 
+_USES_SPARK = """
+import dagster as dg
+from ingest_platform.components.resources import S3Resource, SparkResource
+
+@dg.op
+def counts(spark: SparkResource) -> int:
+    session = spark.spark_session
+    assert session is spark.spark_session
+    assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+    assert "io.delta" in session.conf.get("spark.sql.extensions")
+    return session.range(17).count()
+
+spark = SparkResource(
+    master="local[1]", driver_memory="512m", s3=S3Resource(),
+    spark_config={"spark.sql.shuffle.partitions": 3},
+)
+
+@dg.job(resource_defs={"spark": spark})
+def job():
+    counts()
+
+assert job.execute_in_process().output_for_node("counts") == 17
+from pyspark.sql import SparkSession
+assert SparkSession.getActiveSession() is None
+print("stopped")
+"""
+
+
+@pytest.mark.slow
+def test_spark_resource_gives_the_platforms_session_and_stops_it():
+    """In a process of its own: a session is the process's, and other tests share theirs."""
+    done = subprocess.run(
+        [sys.executable, "-c", _USES_SPARK], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.endswith("stopped\n"), done.stdout + done.stderr
+
+
 def _no_gateway() -> bool:
     from pyspark import SparkContext
 

@@ -1,0 +1,82 @@
+"""Records for tests: put into a topic, and known by the offsets that the broker acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+Place = tuple[str, int, int]  # topic, partition, offset
+
+_MAX_BYTES = 16 << 20
+_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record to produce; `millis` is its timestamp, the broker's clock if None."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    millis: int | None = None
+
+
+def as_records(values: Iterable[bytes | None], partitions: int = 1) -> list[Record]:
+    """Values in turn over the partitions, without keys."""
+    return [Record(value, partition=i % partitions) for i, value in enumerate(values)]
+
+
+def produce(
+    servers: str, topic: str, records: Iterable[Record], transaction: str | None = None
+) -> list[Place]:
+    """Produce in order; where each record is, in the order given, once all are acknowledged.
+
+    With a `transaction` id, the records are one committed transaction.
+    """
+    settings: dict[str, object] = {
+        "bootstrap.servers": servers,
+        "message.max.bytes": _MAX_BYTES,
+        "enable.idempotence": True,
+        "linger.ms": 5,
+    }
+    producer = Producer(settings | ({"transactional.id": transaction} if transaction else {}))
+    if transaction:
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+    places: dict[int, Place] = {}
+    for number, record in enumerate(records):
+        _send(producer, topic, record, number, places)
+    if producer.flush(_SECONDS):
+        raise TimeoutError(f"{len(producer)} records of {topic} were not acknowledged")
+    if transaction:
+        producer.commit_transaction(_SECONDS)
+    return [places[number] for number in sorted(places)]
+
+
+def _send(
+    producer: Producer, topic: str, record: Record, number: int, places: dict[int, Place]
+) -> None:
+    def acknowledged(error: object, message: Message) -> None:
+        if error is not None:
+            raise RuntimeError(f"record {number} of {topic}: {error}")
+        places[number] = (topic, message.partition(), message.offset())
+
+    producer.produce(
+        topic,
+        value=record.value,
+        key=record.key,
+        partition=record.partition,
+        timestamp=record.millis or 0,
+        on_delivery=acknowledged,
+    )
+    producer.poll(0)
+
+
+def grow_topic(servers: str, topic: str, partitions: int) -> None:
+    """Give a topic more partitions, `partitions` in all."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    grown = admin.create_partitions([NewPartitions(topic, partitions)])
+    grown[topic].result(_SECONDS)
