@@ -6,6 +6,7 @@ The user's own `spark.conf` comes last and wins, except for what commit safety n
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -112,6 +113,8 @@ def session_conf(
     conf |= _class_path(spark, [str(jar) for jar in jars])
     conf["spark.redaction.regex"] = _REDACTION
     conf["spark.sql.redaction.options.regex"] = _REDACTION
+    # Nothing is ever put there, but Spark makes the folder, in the working directory by default.
+    conf["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "ingest-spark-warehouse")
     if scratch:
         conf["spark.local.dir"] = str(scratch)
     conf |= _resources(spark)
