@@ -82,5 +82,7 @@ def set_up_logging(*, as_json: bool, debug: bool) -> None:
     logging.basicConfig(
         level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True
     )
-    for noisy in ("py4j", "botocore", "urllib3"):
+    for noisy in ("botocore", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # Logs each exception of `foreachBatch` with both languages' traces; the driver says it better.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -84,6 +84,10 @@ def run_stream(spec: StreamSpec, environ: Mapping[str, str], options: Options) -
     StreamDriver(spec, environ, options).run()
 
 
+class _DrainedError(Exception):
+    """Ends the query before a batch that shall not run any more."""
+
+
 class StreamDriver:
     """One stream's driver. The batch thread is Spark's; `run` is the main thread."""
 
@@ -189,6 +193,9 @@ class StreamDriver:
         )
 
         def on_batch(batch_rows: DataFrame, batch: int) -> None:
+            if self._end_asked.is_set():
+                # Planned while the query was being stopped: the next driver runs it.
+                raise _DrainedError
             try:
                 self._writer = self._writer or on_first_batch()
                 ranges = self._checkpoint.ranges(batch)
@@ -242,10 +249,8 @@ class StreamDriver:
                     query.stop()
                     return
         except StreamingQueryException:
-            if self._end_asked.is_set() and self._failure is None:
-                log.info("the query was interrupted while draining", exc_info=True)
-                return
-            raise
+            if not self._end_asked.is_set() or self._failure is not None:
+                raise
 
     def _fence(self, lease: Lease) -> None:
         if self._leases.superseded(lease):

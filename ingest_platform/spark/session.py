@@ -25,6 +25,9 @@ from ingest_platform.spec import SparkSpec, StorageEnvironment
 JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:+ExitOnOutOfMemoryError",
+    # Spark looks for an interruption in the whole trace of a failed batch with a regular expression
+    # that recurses by the character (StreamExecution.PROXY_ERROR).
+    "-Xss4m",
     "-Duser.timezone=UTC",
     "-Dfile.encoding=UTF-8",
 )
