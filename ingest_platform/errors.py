@@ -3,7 +3,8 @@
 IngestError
 ├── UserError           exit 2   the spec, an option or a path is wrong: a person edits something
 │   ├── SpecError
-│   └── SecretInSpecError
+│   ├── SecretInSpecError
+│   └── StreamPausedError
 ├── EnvironmentFault    exit 3   the world around the process is not as it must be
 │   ├── RetryableFault           heals by itself: back off and try again
 │   │   ├── KafkaUnreachableError
@@ -69,6 +70,10 @@ class SpecError(UserError):
 
 class SecretInSpecError(SpecError):
     """A credential stands literally in a spec; secrets come from the environment only."""
+
+
+class StreamPausedError(UserError):
+    """Someone paused the stream; it starts again only after a resume."""
 
 
 class EnvironmentFault(IngestError):  # noqa: N818  (a family, like OSError)

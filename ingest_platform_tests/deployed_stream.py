@@ -38,7 +38,7 @@ _PLACE = ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
 
 
 class SharedSessionDriver(StreamDriver):
-    """The driver, in a session that is there already: a JVM's start takes longer than most tests."""
+    """The driver, in a session that is there already: starting one takes longer than most tests."""
 
     def __init__(self, spark: SparkSession, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -50,6 +50,10 @@ class Launcher(Protocol):
         """End the driver and what it left behind, now; False when nothing was there."""
         ...
 
+    def dump_threads(self, runs_at: RunsAt) -> bool:
+        """Ask the driver's JVM to write its threads into the log; False when there is none."""
+        ...
+
     def last_words(self, runs_at: RunsAt) -> ErrorReport | None:
         """The error that the driver ended with; None when it left none, or goes on."""
         ...

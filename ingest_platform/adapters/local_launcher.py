@@ -13,7 +13,12 @@ from pathlib import Path
 
 from ingest_platform.adapters import detach, log_files, termination
 from ingest_platform.adapters.launcher import Launch
-from ingest_platform.adapters.processes import descendants, session_members, started_ticks
+from ingest_platform.adapters.processes import (
+    descendants,
+    is_java,
+    session_members,
+    started_ticks,
+)
 from ingest_platform.errors import ServiceStartError
 from ingest_platform.model.status import ErrorReport, RunsAt
 
@@ -71,18 +76,19 @@ class LocalLauncher:
 
     def kill(self, runs_at: RunsAt) -> bool:
         """SIGKILL to the driver, its JVM and its workers, also when only those are left."""
-        if runs_at.host != socket.gethostname() or not runs_at.started_ticks:
-            return False
-        leads = self._leads(runs_at)
-        if not leads and started_ticks(runs_at.pid) is not None:
-            return False  # the pid was given to another process: nothing of the driver is left
-        victims = session_members(runs_at.pid, since_ticks=runs_at.started_ticks)
-        if leads and runs_at.pid not in victims:
-            victims = [runs_at.pid, *descendants(runs_at.pid)]  # started by hand in a terminal
+        victims = self._processes(runs_at)
         for pid in victims:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return bool(victims)
+
+    def dump_threads(self, runs_at: RunsAt) -> bool:
+        """SIGQUIT, which a JVM answers with a thread dump; it would end any other process."""
+        jvms = [pid for pid in self._processes(runs_at) if is_java(pid)]
+        for pid in jvms:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGQUIT)
+        return bool(jvms)
 
     def last_words(self, runs_at: RunsAt) -> ErrorReport | None:
         """From the file beside the log."""
@@ -94,6 +100,18 @@ class LocalLauncher:
         """The end of the log file that `launch` named."""
         here = runs_at.log and runs_at.host == socket.gethostname()
         return log_files.tail(Path(runs_at.log), lines) if here else ""
+
+    def _processes(self, runs_at: RunsAt) -> list[int]:
+        """The driver, its JVM and its workers, as far as they are left."""
+        if runs_at.host != socket.gethostname() or not runs_at.started_ticks:
+            return []
+        leads = self._leads(runs_at)
+        if not leads and started_ticks(runs_at.pid) is not None:
+            return []  # the pid was given to another process: nothing of the driver is left
+        found = session_members(runs_at.pid, since_ticks=runs_at.started_ticks)
+        if leads and runs_at.pid not in found:
+            return [runs_at.pid, *descendants(runs_at.pid)]  # started by hand in a terminal
+        return found
 
     @staticmethod
     def _leads(runs_at: RunsAt) -> bool:

@@ -49,6 +49,14 @@ def session_members(session: int, since_ticks: float) -> list[int]:
     return [pid for pid in psutil.pids() if _belongs(pid, session, since_ticks)]
 
 
+def is_java(pid: int) -> bool:
+    """Whether the process is a JVM."""
+    try:
+        return Path(psutil.Process(pid).exe()).name == "java"
+    except psutil.Error:
+        return False
+
+
 def descendants(pid: int) -> list[int]:
     """Pids of a process's children and theirs."""
     try:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from ingest_platform.components.assets import table_assets, topic_assets, topic_keys
 from ingest_platform.components.attributes import StreamAttributes
 from ingest_platform.components.scaffolder import KafkaDeltaTableScaffolder
-from ingest_platform.components.start_job import start_job
+from ingest_platform.components.stream_jobs import stream_jobs
 from ingest_platform.components.supervisor import supervisor_sensor
 from ingest_platform.errors import SpecError
 from ingest_platform.spec import StreamSpec
@@ -64,7 +64,7 @@ class KafkaDeltaTable(dg.Component):
         return cls(parse_attributes(attributes.root, os.environ, where=str(path)), path)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Assets, supervisor sensor and start job."""
+        """Assets, supervisor sensor and jobs."""
         others = self._others_topics(context)
         topics = [asset for asset in topic_assets(self.spec) if asset.key not in others]
         return stream_definitions(self.spec, self.path, topics)
@@ -93,11 +93,11 @@ def stream_definitions(
         path: The file that declares it, which the driver will read.
         topics: Assets of topics that are declared here.
     """
-    job = start_job(spec, path)
+    jobs = stream_jobs(spec, path)
     return dg.Definitions(
         assets=[*table_assets(spec), *topics],
-        jobs=[job],
-        sensors=[supervisor_sensor(spec, job)],
+        jobs=jobs,
+        sensors=[supervisor_sensor(spec, jobs)],
     )
 
 

@@ -1,4 +1,4 @@
-"""The history of a stream's launches, read from Dagster's runs of its start job."""
+"""What was done to a stream's drivers, read from Dagster's runs of its jobs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ _OUTCOMES = {
 }
 
 
-def launches(instance: dg.DagsterInstance, job: str) -> tuple[LaunchRecord, ...]:
-    """The last launches, oldest first.
+def launches(instance: dg.DagsterInstance, *jobs: str) -> tuple[LaunchRecord, ...]:
+    """The last runs of these jobs, oldest first.
 
     A run whose process is gone, as after Ctrl-C of `dagster dev`, is marked as failed on the way:
     Dagster itself would leave it as started for ever, and it would block the stream's next run.
     """
-    records = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LIMIT)
-    return tuple(_launch(instance, record) for record in reversed(records))
+    found = [
+        _launch(instance, record)
+        for job in jobs
+        for record in instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LIMIT)
+    ]
+    return tuple(sorted(found, key=lambda record: record.requested_at))
 
 
 def mark_worker(instance: dg.DagsterInstance, run_id: str) -> None:
@@ -38,17 +42,13 @@ def mark_worker(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 def mark_error(instance: dg.DagsterInstance, run_id: str, error: ErrorReport, after: int) -> None:
-    """Note on a run the error that its driver ended with, so that the supervisor knows it.
-
-    A retryable one is left out: backoff needs no reason.
-    """
-    if error.retryable:
-        return
+    """Note on a run the error that its driver ended with, so that the supervisor knows it."""
     noted = {
         tags.ERROR: error.kind,
         tags.MESSAGE: tags.text_tag(error.message),
         tags.REMEDY: tags.text_tag(error.remedy),
         tags.AFTER: str(after),
+        **({tags.RETRYABLE: "true"} if error.retryable else {}),
     }
     instance.add_run_tags(run_id, noted)
 
@@ -67,6 +67,8 @@ def _launch(instance: dg.DagsterInstance, record: dg.RunRecord) -> LaunchRecord:
         attempt=_number(run, tags.ATTEMPT, 1),
         error=_error(run),
         after=_number(run, tags.AFTER, 0),
+        cause=run.tags.get(tags.CAUSE, ""),
+        action=run.job_name.rpartition("_")[2],
     )
 
 
@@ -74,7 +76,8 @@ def _error(run: dg.DagsterRun) -> ErrorReport | None:
     kind = run.tags.get(tags.ERROR)
     if not kind:
         return None
-    return ErrorReport(kind, run.tags.get(tags.MESSAGE, ""), run.tags.get(tags.REMEDY, ""))
+    message, remedy = run.tags.get(tags.MESSAGE, ""), run.tags.get(tags.REMEDY, "")
+    return ErrorReport(kind, message, remedy, retryable=tags.RETRYABLE in run.tags)
 
 
 def _number(run: dg.DagsterRun, tag: str, default: int) -> int:

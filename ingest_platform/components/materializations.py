@@ -8,17 +8,18 @@ from ingest_platform.components.assets import quarantine_key, table_key
 from ingest_platform.model.report import Report
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
+from ingest_platform.supervise.shown import Shown
 
 
 def materializations(
-    spec: StreamSpec, report: Report, status: Status, reason: str
+    spec: StreamSpec, report: Report, status: Status, seen_as: Shown
 ) -> list[dg.AssetMaterialization]:
     """One for the table; one for the quarantine table if records were added to it."""
     made = [
         dg.AssetMaterialization(
             table_key(spec),
             description=_sentence(report),
-            metadata={**_numbers(report), **_texts(spec, report, status, reason)},
+            metadata={**_numbers(report), **_texts(spec, report, status, seen_as)},
         )
     ]
     if report.quarantined:
@@ -62,11 +63,11 @@ def _numbers(report: Report) -> dict[str, int | float]:
 
 
 def _texts(
-    spec: StreamSpec, report: Report, status: Status, reason: str
+    spec: StreamSpec, report: Report, status: Status, seen_as: Shown
 ) -> dict[str, dg.MetadataValue]:
     texts = {
-        "state": dg.MetadataValue.text(status.state.value),
-        "reason": dg.MetadataValue.text(reason),
+        "state": dg.MetadataValue.text(seen_as.state.value),
+        "reason": dg.MetadataValue.text(seen_as.reason),
         "driver": dg.MetadataValue.text(
             f"generation {status.generation}, {status.runs_at.host}:{status.runs_at.pid}"
         ),

@@ -1,8 +1,9 @@
-"""The sensor `<name>_supervisor`: looks at a stream, decides, starts it, reports its progress."""
+"""The sensor `<name>_supervisor`: looks at a stream, decides, asks for runs, reports progress."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import dagster as dg
 
@@ -13,14 +14,15 @@ from ingest_platform.components import tags
 from ingest_platform.components.launch_history import launches
 from ingest_platform.components.materializations import materializations
 from ingest_platform.components.resources import LauncherResource, S3Resource
-from ingest_platform.components.start_job import start_job_name
-from ingest_platform.components.stores import Stores
+from ingest_platform.components.stream_jobs import LAUNCHING, ORDERING, job_name
+from ingest_platform.adapters.stores import Stores
 from ingest_platform.errors import RetryableFault
-from ingest_platform.model.decisions import Decision, GiveUp, Start
+from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop
+from ingest_platform.model.launches import LaunchRecord
 from ingest_platform.model.report import Report
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
-from ingest_platform.supervise.decide import Seen, decide
+from ingest_platform.supervise.decide import decide
 from ingest_platform.supervise.materialize import (
     Evidence,
     Reported,
@@ -30,16 +32,18 @@ from ingest_platform.supervise.materialize import (
     report,
 )
 from ingest_platform.supervise.memory import Memory
+from ingest_platform.supervise.seen import Seen
+from ingest_platform.supervise.shown import shown
 
 INTERVAL_SECONDS = 15
 
 
-def supervisor_sensor(spec: StreamSpec, job: dg.JobDefinition) -> dg.SensorDefinition:
+def supervisor_sensor(spec: StreamSpec, jobs: Sequence[dg.JobDefinition]) -> dg.SensorDefinition:
     """Build the sensor: running by default, no JVM, a handful of small reads in each tick."""
 
     @dg.sensor(
         name=f"{spec.name}_supervisor",
-        job=job,
+        jobs=jobs,
         description=f"Keeps the driver of {spec.name} running and reports its progress.",
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -78,10 +82,12 @@ class Tick:
         try:
             seen, memory = self._look(instance, memory)
             decision = decide(self.spec, seen)
-            if isinstance(decision, Start):
-                return self._start(decision, seen, memory)
-            made, memory = self._report(seen, decision, memory)
+            request = self._request(decision, seen)
+            if request:
+                return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
+            made, memory = self._report(seen, memory)
         except RetryableFault as fault:
+            memory = replace(memory, heartbeat=memory.heartbeat.excused(self.now))
             # A tick that fails would be shown as the supervisor's error; this one heals.
             return dg.SensorResult(
                 skip_reason=f"cannot see the stream: {fault}", cursor=memory.to_cursor()
@@ -91,36 +97,67 @@ class Tick:
         )
 
     def _look(self, instance: dg.DagsterInstance, memory: Memory) -> tuple[Seen, Memory]:
-        status = self.stores.status.read(self.spec.name)
-        memory = replace(memory, heartbeat=memory.heartbeat.look(status, self.now))
+        status, control = self.stores.status.read(self.spec.name), self.stores.control.read()
+        memory = replace(
+            memory,
+            heartbeat=memory.heartbeat.look(status, self.now),
+            standing=memory.standing.look(status, control, self.now),
+            trend=memory.trend.look(status),
+        )
         seen = Seen(
             now=self.now,
             status=status,
             alive=self.launcher.alive(status.runs_at) if status else None,
             lease=self.stores.lease.current(),
-            control=self.stores.control.read(),
-            launches=launches(instance, start_job_name(self.spec)),
+            control=control,
+            launches=self._runs(instance, LAUNCHING),
+            orders=self._runs(instance, ORDERING),
             quiet=memory.heartbeat.quiet(self.now),
+            looks=memory.heartbeat.looks,
+            standing=memory.standing.span(self.now),
+            trend=memory.trend,
         )
         return seen, memory
 
-    def _start(self, decision: Start, seen: Seen, memory: Memory) -> dg.SensorResult:
-        last = seen.launches[-1].id if seen.launches else "none"
-        request = dg.RunRequest(
+    def _runs(
+        self, instance: dg.DagsterInstance, actions: Sequence[str]
+    ) -> tuple[LaunchRecord, ...]:
+        return launches(instance, *(job_name(self.spec, action) for action in actions))
+
+    def _request(self, decision: Decision, seen: Seen) -> dg.RunRequest | None:
+        """The run that carries out the decision; None for one that needs none."""
+        generation = seen.status.generation if seen.status else 0
+        match decision:
+            case Start():
+                more = {tags.ATTEMPT: str(decision.attempt), tags.CAUSE: decision.cause}
+                return self._run("start", decision, decision.generation, seen.launches, more)
+            case Drain():
+                action = "restart" if decision.then_start else "drain"
+                return self._run(action, decision, generation, seen.orders)
+            case Stop():
+                return self._run("stop", decision, generation, seen.orders)
+            case _:
+                return None
+
+    def _run(
+        self,
+        action: str,
+        decision: Decision,
+        generation: int,
+        before: Sequence[LaunchRecord],
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> dg.RunRequest:
+        last = before[-1].id if before else "none"
+        noted = {tags.REASON: tags.text_tag(decision.reason), tags.GENERATION: str(generation)}
+        return dg.RunRequest(
             # Until the run that this asks for is in the history, asking again changes nothing:
             # neither a lost cursor nor a second daemon can launch twice.
-            run_key=f"{self.spec.name}-{decision.generation}-after-{last}",
-            tags={
-                tags.REASON: tags.text_tag(decision.reason),
-                tags.GENERATION: str(decision.generation),
-                tags.ATTEMPT: str(decision.attempt),
-            },
+            run_key=f"{self.spec.name}-{action}-{generation}-after-{last}",
+            job_name=job_name(self.spec, action),
+            tags={**noted, **{name: text for name, text in more.items() if text}},
         )
-        return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
 
-    def _report(
-        self, seen: Seen, decision: Decision, memory: Memory
-    ) -> tuple[list[dg.AssetMaterialization], Memory]:
+    def _report(self, seen: Seen, memory: Memory) -> tuple[list[dg.AssetMaterialization], Memory]:
         status = seen.status
         found = Evidence(status, seen.quiet, moving=memory.heartbeat.moving, now=self.now)
         if status is None or not_due(self.spec, memory.reported, found):
@@ -132,7 +169,7 @@ class Tick:
             return [], memory
         made = report(reported, found, log.commits(reported.version), status)
         return (
-            materializations(self.spec, made, status, decision.reason),
+            materializations(self.spec, made, status, shown(self.spec, seen)),
             replace(memory, reported=self._reported(made)),
         )
 

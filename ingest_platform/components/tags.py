@@ -5,9 +5,11 @@ ACTION = "ingest/action"
 REASON = "ingest/reason"
 GENERATION = "ingest/generation"
 ATTEMPT = "ingest/attempt"
-ERROR = "ingest/error"  # the error's class, when a launch failed for a reason that needs a person
+CAUSE = "ingest/cause"  # kind of error that made a launch necessary
+ERROR = "ingest/error"  # the error's class, when the driver of a launch said one
 MESSAGE = "ingest/message"
 REMEDY = "ingest/remedy"
+RETRYABLE = "ingest/retryable"  # set if that error heals by itself
 AFTER = "ingest/after"  # lease generation at the time of the launch
 WORKER = "ingest/worker"  # `host pid ticks` of the process that executes the run
 

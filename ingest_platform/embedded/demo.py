@@ -112,8 +112,9 @@ class Demo:
             What Dagster reported of the table since the demo started.
         """
         self.producer.stop(PRODUCER_SECONDS)
-        self._wait_until_caught_up(on_look)
-        deadline = time.monotonic() + _STALLED_SECONDS
+        caught_up = self._wait_until_caught_up(on_look)
+        # A stream that is stuck will not be reported either: no use in waiting twice.
+        deadline = time.monotonic() + (_STALLED_SECONDS if caught_up else 0)
         found = self.materializations()
         while not found and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -137,18 +138,19 @@ class Demo:
         drain_all(self.settings.folder)
         return prove(self.spec, self.receipts(), self.env)
 
-    def _wait_until_caught_up(self, on_look: Callable[[Look], None]) -> None:
+    def _wait_until_caught_up(self, on_look: Callable[[Look], None]) -> bool:
         ingested, moved = -1, time.monotonic()
         while time.monotonic() - moved < _STALLED_SECONDS:
             look = self.look()
             on_look(look)
             if look.ingested >= look.produced:
-                return
+                return True
             if look.status and look.status.state is StreamState.FAILED:
-                return  # only a person can help; the proof will name what is missing
+                return False  # only a person can help; the proof will name what is missing
             if look.ingested != ingested:
                 ingested, moved = look.ingested, time.monotonic()
             time.sleep(_POLL_SECONDS)
+        return False
 
     @cached_property
     def _statuses(self) -> StatusStore:

@@ -10,12 +10,15 @@ from datetime import datetime
 class Start:
     """Launch a driver; `generation` is the lease generation that it will take at least.
 
-    `attempt` counts launches in a row whose driver did not last, this one included.
+    `attempt` counts launches in a row whose driver did not last, this one included. `cause` is the
+    kind of error that ended the driver before, `died` or `stopped`; empty for the first driver.
     """
 
     reason: str
     generation: int
     attempt: int = 1
+    cause: str = ""
+    alert: bool = False  # as in `Wait`
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class Wait:
-    """Do nothing this time; `until` says when the answer may change, where that is known."""
+    """Do nothing this time; `until` says when the answer may change, where that is known.
+
+    `alert`: a person should know, though it may heal by itself.
+    """
 
     reason: str
     until: datetime | None = None
+    alert: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class LaunchOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """One launch: a Dagster run of the stream's start job.
+    """One Dagster run of a job that acts on a driver: start, restart, drain or stop.
 
     Attributes:
         id: The run's id.
@@ -29,6 +29,8 @@ class LaunchRecord:
         attempt: Which one in a row it was: 1 after a driver that lasted, or by a person.
         error: Why it failed, if the driver could say so.
         after: Lease generation at that time; with a higher one, the error is history.
+        cause: Kind of error that made the launch necessary, `died`, or empty.
+        action: `start`, `restart`, `drain` or `stop`.
     """
 
     id: str
@@ -38,3 +40,5 @@ class LaunchRecord:
     attempt: int = 1
     error: ErrorReport | None = None
     after: int = 0
+    cause: str = ""
+    action: str = "start"

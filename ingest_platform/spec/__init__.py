@@ -10,6 +10,7 @@ from ingest_platform.spec.stream import (
     StreamSpec,
     TableSpec,
 )
+from ingest_platform.spec.supervision import SupervisionSpec
 
 __all__ = [
     "DecodeSpec",
@@ -19,6 +20,7 @@ __all__ = [
     "SparkSpec",
     "StorageEnvironment",
     "StreamSpec",
+    "SupervisionSpec",
     "TableSpec",
     "load_spec",
     "load_specs",

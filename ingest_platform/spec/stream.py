@@ -15,6 +15,7 @@ from ingest_platform.spec.fields import (
     StoragePath,
     Topic,
 )
+from ingest_platform.spec.supervision import SupervisionSpec
 
 COORDINATES = ("_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp")
 
@@ -193,6 +194,7 @@ class StreamSpec(Frozen):
     )
     spark: SparkSpec = SparkSpec()
     freshness: FreshnessSpec = FreshnessSpec()
+    supervision: SupervisionSpec = SupervisionSpec()
     report_every: Duration = Field(
         timedelta(minutes=5), description="At most one materialization per this time."
     )

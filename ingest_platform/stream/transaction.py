@@ -67,7 +67,10 @@ class Transaction:
             statistics: From a file's path, relative to the table, to its statistics; Delta collects
                 them while it writes if not given.
         """
-        rows.sparkSession.conf.set(_COLLECT_STATISTICS, str(statistics is None).lower())
+        # Delta asks the thread's active session, which in a batch is the query's clone, whatever
+        # session the rows belong to; PySpark's own `active()` gives another one there.
+        active = self._jvm.org.apache.spark.sql.SparkSession.active()
+        active.conf().set(_COLLECT_STATISTICS, str(statistics is None).lower())
         actions = self._as_java(self._txn.writeFiles(rows._jdf))
         if statistics:
             actions = [self._with_statistics(action, statistics) for action in actions]

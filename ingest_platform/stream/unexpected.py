@@ -19,7 +19,7 @@ def unexpected_fields(text: Column, schema: T.StructType) -> Column:
     A name that one object holds twice counts once, its last value wins, as for declared fields;
     the session's `spark.sql.mapKeyDedupPolicy` must allow that.
     """
-    return _below(text, schema, F.lit(""))
+    return _of_object(text, schema, None)
 
 
 def _below(text: Column, kind: T.DataType, path: Column) -> Column:
@@ -46,7 +46,7 @@ def _below(text: Column, kind: T.DataType, path: Column) -> Column:
     raise TypeError(f"{kind} holds no fields")
 
 
-def _of_object(text: Column, kind: T.StructType, path: Column) -> Column:
+def _of_object(text: Column, kind: T.StructType, path: Column | None) -> Column:
     fields = F.from_json(text, _TEXT_MAP)
     known = F.array(*[F.lit(name) for name in kind.names])
     unknown = F.map_filter(fields, lambda name, _: ~F.array_contains(known, name))
@@ -59,8 +59,8 @@ def _of_object(text: Column, kind: T.StructType, path: Column) -> Column:
     return _merged(F.array(unknown, *below)) if below else unknown
 
 
-def _joined(path: Column, name: Column) -> Column:
-    return F.when(path == "", name).otherwise(F.concat(path, F.lit("."), name))
+def _joined(path: Column | None, name: Column) -> Column:
+    return name if path is None else F.concat(path, F.lit("."), name)
 
 
 def _merged(maps: Column) -> Column:

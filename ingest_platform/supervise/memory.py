@@ -6,16 +6,19 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ingest_platform.supervise.heartbeat import Heartbeat
+from ingest_platform.supervise.heartbeat import Heartbeat, Standing
 from ingest_platform.supervise.materialize import Reported
+from ingest_platform.supervise.trend import Trend
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Heartbeat watch and last report; losing it costs one period's report, nothing else."""
+    """Watches, trend and last report; losing it costs a report and a driver's baseline only."""
 
     heartbeat: Heartbeat = field(default_factory=Heartbeat)
     reported: Reported = field(default_factory=Reported)
+    standing: Standing = field(default_factory=Standing)
+    trend: Trend = field(default_factory=Trend)
 
     def to_cursor(self) -> str:
         """The text that Dagster keeps."""
@@ -26,6 +29,11 @@ class Memory:
         """Read the text; a fresh memory for one that is missing or of another version."""
         try:
             raw: dict[str, dict[str, Any]] = json.loads(text or "{}")
-            return cls(Heartbeat(**raw["heartbeat"]), Reported(**raw["reported"]))
+            return cls(
+                Heartbeat(**raw["heartbeat"]),
+                Reported(**raw["reported"]),
+                Standing(**raw["standing"]),
+                Trend.from_dict(raw["trend"]),
+            )
         except (ValueError, KeyError, TypeError):
             return cls()

@@ -260,7 +260,7 @@ def main(
     settings = Settings(**options)
     every: tuple[Contender, ...] = (
         PlainScript(settings.plain_batch),
-        PlainScript(settings.plain_batch, 2, "a2", "the same, snapshotPartitions 2"),
+        PlainScript(settings.plain_batch, 2, "a2", "plain, snapshotPartitions 2"),
         Platform(settings.platform_batch),
         Floor(settings.floor_batch),
     )

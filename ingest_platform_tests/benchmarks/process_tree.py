@@ -11,6 +11,8 @@ import psutil
 
 PERIOD_SECONDS = 0.5
 
+_GROWN_UP_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -18,7 +20,9 @@ class Usage:
 
     Attributes:
         at: Seconds since 1970.
-        rss: Resident bytes, summed; pages that two processes share count twice.
+        rss: Resident bytes, summed over processes that live for a second already. Hadoop forks
+            small commands (`chmod`); until such a child has become its program it shares all pages
+            of the JVM, which would count twice.
         cpu_seconds: User and system, since the start, of all that ever belonged to the tree.
     """
 
@@ -75,17 +79,17 @@ class ProcessTree(threading.Thread):
         return max((s.rss for s in self.samples), default=0)
 
     def _sample(self) -> Usage:
-        rss = 0
+        rss, now = 0, time.time()
         for process in self._members():
             try:
                 with process.oneshot():
-                    rss += process.memory_info().rss
-                    times = process.cpu_times()
-                    key = (process.pid, process.create_time())
+                    times, born = process.cpu_times(), process.create_time()
+                    if now - born >= _GROWN_UP_SECONDS:
+                        rss += process.memory_info().rss
             except psutil.Error:
                 continue  # ended meanwhile; what it had used stays booked
-            self._cpu[key] = times.user + times.system
-        return Usage(time.time(), rss, sum(self._cpu.values()))
+            self._cpu[process.pid, born] = times.user + times.system
+        return Usage(now, rss, sum(self._cpu.values()))
 
     def _members(self) -> list[psutil.Process]:
         try:

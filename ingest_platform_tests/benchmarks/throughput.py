@@ -34,8 +34,8 @@ class Course:
 
     Attributes:
         started_at: Seconds since 1970.
-        commits: Oldest first.
-        samples: Of memory and CPU.
+        commits: Oldest first, up to the one that reached 2 N.
+        samples: Of memory and CPU, up to then.
     """
 
     started_at: float
@@ -58,10 +58,12 @@ def measure(
     """
     with running(contender, job) as run:
         _wait(run, 2 * first, told)
-    commits = tuple(run.timeline.commits())
+    everything = tuple(run.timeline.commits())
+    commits = everything[: _index(everything, 2 * first) + 1]
     _book_speed(contender.key, run, commits, first, figures)
     _book_cost(contender.key, run, commits, first, figures)
-    return Course(run.started_at, commits, tuple(run.tree.samples))
+    samples = tuple(s for s in run.tree.samples if s.at <= commits[-1].at)
+    return Course(run.started_at, commits, samples)
 
 
 def _wait(run: Run, records: int, told: Callable[[int], None]) -> None:
@@ -81,28 +83,27 @@ def _book_speed(
     key: str, run: Run, commits: tuple[DataCommit, ...], first: int, figures: Figures
 ) -> None:
     cold = _index(commits, first // 4)
-    middle, end = _index(commits, first), _index(commits, 2 * first)
+    middle, end = _index(commits, first), len(commits) - 1
     cold_records = sum(c.records for c in commits[: cold + 1])
     cold_seconds = commits[cold].at - run.started_at
     figures.add(PART, key, "warm", rate(commits, middle, end), "records/s")
     figures.add(PART, key, "cold", cold_records / cold_seconds, "records/s")
     figures.add(PART, key, "first N", commits[middle].at - run.started_at, "s")
     figures.add(PART, key, "first commit", commits[0].at - run.started_at, "s")
-    sizes = commits[: end + 1]
-    figures.add(PART, key, "files per batch", median(c.files for c in sizes), "files")
-    figures.add(PART, key, "records per batch", median(c.records for c in sizes), "records")
-    bytes_per_record = sum(c.bytes for c in sizes) / sum(c.records for c in sizes)
+    figures.add(PART, key, "files per batch", median(c.files for c in commits), "files")
+    figures.add(PART, key, "records per batch", median(c.records for c in commits), "records")
+    bytes_per_record = sum(c.bytes for c in commits) / sum(c.records for c in commits)
     figures.add(PART, key, "bytes per record", bytes_per_record, "bytes")
 
 
 def _book_cost(
     key: str, run: Run, commits: tuple[DataCommit, ...], first: int, figures: Figures
 ) -> None:
-    middle, end = _index(commits, first), _index(commits, 2 * first)
+    middle = _index(commits, first)
     at_middle = run.tree.cpu_seconds_at(commits[middle].at)
-    at_end = run.tree.cpu_seconds_at(commits[end].at)
+    at_end = run.tree.cpu_seconds_at(commits[-1].at)
     so_far = sum(c.records for c in commits[: middle + 1]) / _MEGA
-    after = sum(c.records for c in commits[middle + 1 : end + 1]) / _MEGA
+    after = sum(c.records for c in commits[middle + 1 :]) / _MEGA
     unit = "CPU s/million"
     figures.add(PART, key, "CPU, first N", at_middle / so_far, unit)
     figures.add(PART, key, "CPU, warm", (at_end - at_middle) / after if after else 0.0, unit)

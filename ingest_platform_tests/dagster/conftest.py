@@ -17,7 +17,7 @@ import pytest
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.components.kafka_delta_table import stream_definitions
 from ingest_platform.components.resources import LauncherResource, S3Resource
-from ingest_platform.components.stores import Stores
+from ingest_platform.adapters.stores import Stores
 from ingest_platform.model.status import RunsAt
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
 
@@ -79,7 +79,7 @@ class Deployment:
 
     def run(self, request: dg.RunRequest, **environ: str) -> dg.ExecuteInProcessResult:
         """Execute a requested run as a run worker would, with the request's tags."""
-        job = self.defs.resolve_job_def("clicks_start")
+        job = self.defs.resolve_job_def(request.job_name or "clicks_start")
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environ.items():
                 patch.setenv(name, value)

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_platform.model.control import Control, Pause
-from ingest_platform.model.decisions import Decision, GiveUp, Start, Wait
+from ingest_platform.model.decisions import Decision, GiveUp, Start, Stop, Wait
 from ingest_platform.model.launches import LaunchOutcome, LaunchRecord
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport
 from ingest_platform.supervise.backoff import Backoff
-from ingest_platform.supervise.decide import Seen, decide
+from ingest_platform.supervise.decide import decide
+from ingest_platform.supervise.seen import Seen
 from ingest_platform_tests.factories import NOW, make_spec, make_status
 
 SPEC = make_spec()
@@ -44,7 +45,9 @@ def test_missing_driver_is_started():
 
 def test_dead_driver_is_replaced_by_the_next_generation():
     decision = decided(status=make_status(), alive=False, lease=LEASE)
-    assert decision == Start("generation 1 on worker is dead: process 17 is gone", generation=2)
+    assert decision == Start(
+        "generation 1 on worker is dead: process 17 is gone", generation=2, cause="died"
+    )
 
 
 def test_healthy_driver_is_left_alone():
@@ -125,7 +128,9 @@ def test_old_error_of_a_killed_driver_is_no_reason_to_give_up():
 def test_drained_driver_gets_a_successor():
     status = make_status(state=StreamState.STOPPED, reason="SIGTERM")
     decision = decided(status=status, alive=False, lease=LEASE)
-    assert decision == Start("generation 1 on worker stopped (SIGTERM)", generation=2)
+    assert decision == Start(
+        "generation 1 on worker stopped (SIGTERM)", generation=2, cause="stopped"
+    )
 
 
 def test_repair_keeps_drivers_out():
@@ -145,13 +150,18 @@ def test_driver_of_another_host_lives_as_long_as_its_heart_beats():
     beating = decided(status=status, alive=None, lease=LEASE, quiet=timedelta(seconds=59))
     assert beating.reason.startswith("healthy")
     silent = decided(status=status, alive=None, lease=LEASE, quiet=timedelta(seconds=75))
-    assert silent == Start("generation 1 on worker has not been heard of for 75 s", generation=2)
+    assert silent == Start(
+        "generation 1 on worker has not been heard of for 75 s", generation=2, cause="died"
+    )
 
 
 def test_silent_driver_whose_process_lives_is_not_doubled():
-    decision = decided(status=make_status(), alive=True, lease=LEASE, quiet=timedelta(minutes=3))
-    assert decision == Wait(
-        "no heartbeat for 3 min, but the process of generation 1 on worker lives"
+    seen = {"status": make_status(), "alive": True, "lease": LEASE}
+    late = decided(**seen, quiet=timedelta(seconds=90))
+    assert late == Wait("no heartbeat for 90 s, but the process of generation 1 on worker lives")
+    hung = decided(**seen, quiet=timedelta(minutes=3))
+    assert hung == Stop(
+        "hung: no heartbeat for 3 min, but the process of generation 1 on worker lives"
     )
 
 
@@ -159,7 +169,8 @@ def test_crash_loop_backs_off_and_says_until_when():
     launches = (launch(10, LaunchOutcome.HEALTHY, took=8, attempt=2),)
     decision = decided(status=make_status(), alive=False, lease=LEASE, launches=launches)
     assert isinstance(decision, Wait)
-    assert decision.until == NOW + timedelta(seconds=2)
+    assert decision.until is not None
+    assert 2 <= (decision.until - NOW).total_seconds() <= 2.4  # 4 s since it died, with jitter
     assert decision.reason.startswith("backoff: generation 1 on worker is dead")
     assert decision.reason.endswith("launch 3 in a row in 2 s")
 
@@ -181,7 +192,7 @@ def test_launch_that_failed_counts_whatever_the_driver_before_it_did():
 
 
 def test_backoff_grows_to_its_cap():
-    backoff, waits = Backoff(), []
+    backoff, waits = Backoff(jitter=0), []
     for attempt in (1, 2, 3, 8, 9, 100, 5000):
         launches = [launch(10, LaunchOutcome.FAILED, took=10, attempt=attempt)]
         at = backoff.next_launch(launches, backoff.failures(launches, None))

@@ -1,0 +1,1 @@
+"""What people and runs do to a stream: start, drain, restart, stop. One way for jobs and CLI."""
