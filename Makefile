@@ -1,69 +1,51 @@
-# Every target does its own set-up; the first one takes minutes, later ones a second.
+# Every target does its own set-up: `make demo` and `make test` work in a fresh clone.
+# Needed beforehand: python3 (3.11 or newer) and make.
 
 SHELL := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest screenshots
 
-VENV := .venv
-BIN := $(VENV)/bin
 PYTHON ?= python3
-# A new lock file makes a new stamp, so that the environment is made anew exactly then.
-STAMP := $(VENV)/.ready-$(shell cat uv.lock pyproject.toml | cksum | tr -d ' ')
-JAVA_STAMP := $(VENV)/.java-ready
-SECONDS ?=
+VENV := .venv
+RUN := $(VENV)/bin
 
-PYTEST := $(BIN)/python -m pytest
-
-.PHONY: help setup java demo clean-demo test test-fast test-faults lint format screenshots bench-ingest
-
-help: ## Show what there is
+help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(STAMP): uv.lock pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@if command -v uv > /dev/null; then UV=uv; else $(BIN)/python -m pip install --quiet uv; UV=$(BIN)/uv; fi; \
-	  UV_PROJECT_ENVIRONMENT=$(VENV) $$UV sync --frozen --inexact --quiet
-	@rm -f $(VENV)/.ready-*
+setup: $(VENV)/.ready  ## Python environment, Java and jars
+
+# Stamps: remade when what they were made from has changed, so that a second run is instant.
+$(VENV)/.synced: uv.lock pyproject.toml bootstrap/environment.py
+	$(PYTHON) bootstrap/environment.py $(VENV)
 	@touch $@
 
-# Finds Java 17+, installs it where it may, or says in one line what to run.
-$(JAVA_STAMP): $(STAMP)
-	@$(BIN)/python -m ingest_platform.spark.java_setup
+$(VENV)/.ready: $(VENV)/.synced ingest_platform/spark/jars.lock.toml
+	$(RUN)/ingest-platform setup
 	@touch $@
 
-java: $(JAVA_STAMP)
+demo: $(VENV)/.ready  ## Everything on this machine, with the UI; SECONDS=180 ends by itself and audits
+	@exec $(RUN)/ingest-platform demo $(if $(SECONDS),--seconds $(SECONDS))
 
-setup: $(STAMP) $(JAVA_STAMP) ## Environment, Java, jars
-	@$(BIN)/ingest-platform jars download
-	@$(BIN)/ingest-platform jars warm
+clean-demo: $(VENV)/.synced  ## Forget the demo's data
+	@$(RUN)/ingest-platform demo --forget
 
-demo: setup ## Kafka, S3, a producer, the stream and the Dagster UI; SECONDS=180 ends and audits
-	@$(BIN)/ingest-platform demo $(if $(SECONDS),--seconds $(SECONDS))
+test: $(VENV)/.ready  ## All tests against real Kafka, S3, Spark and Dagster
+	$(RUN)/python -m pytest --durations=15
 
-clean-demo: $(STAMP) ## Forget the demo's data
-	@$(BIN)/ingest-platform demo --forget
+test-fast: $(VENV)/.synced  ## Unit tests without a JVM
+	$(RUN)/python -m pytest -m "not slow and not fault" -q
 
-test: setup ## The whole suite, <= 25 minutes on two cores
-	$(PYTEST)
+test-faults: $(VENV)/.ready  ## Kills, races, lost responses
+	$(RUN)/python -m pytest -m fault --durations=15
 
-test-fast: $(STAMP) ## Without JVMs, <= 2 minutes
-	$(PYTEST) -m "not slow and not fault" ingest_platform_tests/unit
+lint: $(VENV)/.synced  ## ruff, pyright, import-linter
+	$(RUN)/ruff check
+	$(RUN)/ruff format --check
+	$(RUN)/pyright
+	$(RUN)/lint-imports
 
-test-faults: setup ## Only the fault suite
-	$(PYTEST) -m fault
+bench-ingest: $(VENV)/.ready  ## Speed, beside a plain script and a floor
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_ingest
 
-lint: $(STAMP) ## Style, types, direction of imports
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/lint-imports --no-logo 2> /dev/null || $(BIN)/lint-imports
-
-format: $(STAMP)
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
-
-screenshots: setup ## Pictures of the running demo into docs/images
-	$(BIN)/python -m ingest_platform_tests.browser.screenshots
-
-bench-ingest: setup ## Against a plain script and a single process
-	$(BIN)/python -m ingest_platform_tests.benchmarks.bench_ingest
+screenshots: $(VENV)/.ready  ## docs/images from a running demo; needs chromium and chromium-driver
+	$(RUN)/python -m ingest_platform_tests.browser.screenshots docs/images

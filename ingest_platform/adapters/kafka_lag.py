@@ -70,7 +70,7 @@ class LagProbe:
         deadline = time.monotonic() + timeout
         while waiting and time.monotonic() < deadline:
             for message in consumer.consume(len(waiting), timeout=0.2):
-                place = (message.topic(), message.partition())
+                place = (str(message.topic()), int(message.partition() or 0))
                 if message.error() or place not in waiting:
                     continue
                 waiting.discard(place)

@@ -13,13 +13,16 @@ COMMANDS = {
     "check": LazyCommand(
         "ingest_platform.cli.check:check", "Find what would go wrong, before it does."
     ),
-    "stream": LazyCommand("ingest_platform.cli.stream:stream", "Run a stream's driver."),
+    "stream": LazyCommand(
+        "ingest_platform.cli.stream:stream", "Run, start, drain, restart, pause a stream."
+    ),
     "status": LazyCommand("ingest_platform.cli.status:status", "Show how the streams are doing."),
     "audit": LazyCommand(
         "ingest_platform.cli.audit:audit", "Prove that nothing is lost and nothing is doubled."
     ),
     "demo": LazyCommand("ingest_platform.cli.demo:demo", "Run the whole platform on this machine."),
     "dev": LazyCommand("ingest_platform.cli.dev:dev", "Run local Kafka and S3."),
+    "setup": LazyCommand("ingest_platform.cli.setup:setup", "Find or install Java, fetch jars."),
     "jars": LazyCommand("ingest_platform.cli.jars:jars", "Verify or download the locked jars."),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -100,16 +101,17 @@ def _specs() -> tuple[StreamSpec, ...]:
 def _run(
     settings: Settings, seconds: float | None, interrupts: Interrupts, console: Console
 ) -> int:
-    def say(text: str) -> None:
-        console.print(f"[dim]{text} ...[/]")
-
     begun = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{time.monotonic() - begun:5.0f} s  {text}[/]")
+
     with running_demo(settings, os.environ, say=say, console=Console(stderr=True)) as running:
         try:
-            console.print(f"[dim]up after {time.monotonic() - begun:.0f} s[/]")
+            say("everything runs")
             console.print(demo_panel(running, seconds))
             _watch(running, seconds, console)
-            return _finish(running, console)
+            return _finish(running, say, console)
         except KeyboardInterrupt:
             return 0 if seconds is None else _INTERRUPTED
         finally:
@@ -126,12 +128,12 @@ def _watch(demo: Demo, seconds: float | None, console: Console) -> None:
             time.sleep(min(_LOOK_SECONDS, max(0.0, end - time.monotonic())))
 
 
-def _finish(demo: Demo, console: Console) -> int:
+def _finish(demo: Demo, say: Callable[[str], None], console: Console) -> int:
     """Let the stream catch up, and audit."""
-    console.print("[dim]stopping the producer and waiting until all is ingested ...[/]")
+    say("stopping the producer and waiting until all is ingested")
     with LiveLine(console) as line:
         materializations = demo.settle(lambda look: line.show(status_line(look)))
-    console.print("[dim]ending Dagster and the driver, then auditing ...[/]")
+    say("ending Dagster and the driver, then auditing")
     proof = demo.prove()
     show_proof(proof, materializations, demo, console)
     if not materializations:

@@ -12,10 +12,12 @@ from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import BatchReport, ErrorReport, RunsAt, Status
 from ingest_platform.model.times import parse_time
 from ingest_platform.spec import FreshnessSpec, StreamSpec
+from ingest_platform.supervise.seen import Seen
+from ingest_platform.supervise.shown import shown
 
 QUIET = timedelta(seconds=60)  # drivers write a heartbeat every 10 s at least
 
-_ENDED = {StreamState.STOPPED, StreamState.FAILED}
+_ENDED = {StreamState.STOPPED, StreamState.BACKOFF, StreamState.FAILED}
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Overview:
 def overview(spec: StreamSpec, seen: Sighting, now: datetime) -> Overview:
     """Put together what was seen of one stream."""
     status, files = seen.status, seen.files
-    state, reason = _state(seen, now)
+    state, reason = _state(spec, seen, now)
     table = {
         "table_version": files.version if files else status.table_version if status else None,
         "files": files.files if files else None,
@@ -123,24 +125,20 @@ def overview(spec: StreamSpec, seen: Sighting, now: datetime) -> Overview:
     )
 
 
-def _state(seen: Sighting, now: datetime) -> tuple[StreamState, str]:
-    status, pause = seen.status, seen.control.pause
-    live = _lives(seen, now)
-    if pause and not live:
-        because = f": {pause.reason}" if pause.reason else ""
-        return StreamState.STOPPED, f"paused by {pause.by} since {pause.since}{because}"
-    if status is None:
-        return StreamState.STOPPED, "never started"
-    if status.state in _ENDED:
-        error = f"{status.error.kind}: {status.error.message}" if status.error else ""
-        return status.state, status.reason or error
-    if seen.alive is False:
-        gone = f"process {status.runs_at.pid} is gone, without a word"
-        return StreamState.BACKOFF, gone
-    if not live:
-        quiet = timedelta(seconds=round(_age(status, now) or 0))
-        return status.state, f"no heartbeat for {quiet}: the driver hangs or is gone"
-    return status.state, status.reason
+def _state(spec: StreamSpec, seen: Sighting, now: datetime) -> tuple[StreamState, str]:
+    """The supervisor's own view; what only it remembers (launches, trends) is not known here."""
+    age = _age(seen.status, now) if seen.status else None
+    view = shown(
+        spec,
+        Seen(
+            now=now,
+            status=seen.status,
+            alive=seen.alive,
+            control=seen.control,
+            quiet=timedelta(seconds=age or 0.0),
+        ),
+    )
+    return view.state, view.reason
 
 
 def _lives(seen: Sighting, now: datetime) -> bool:

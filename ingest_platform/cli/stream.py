@@ -1,4 +1,4 @@
-"""`ingest-platform stream`: run a stream's driver in this process."""
+"""`ingest-platform stream`: run a stream's driver in this process, or steer the one that runs."""
 
 from __future__ import annotations
 
@@ -37,3 +37,79 @@ def run(path: Path, name: str | None, available_now: bool, log_json: bool, debug
     spec = load_spec(path, os.environ, name)
     options = Options(available_now=available_now, log_dir=log_dir(spec.name, os.environ))
     run_stream(spec, os.environ, options)
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_reason = click.option("--reason", default="", help="Why; shown wherever the stream is.")
+_within = click.option(
+    "--within", type=click.FloatRange(1), default=180.0, help="Seconds to wait until it is healthy."
+)
+
+
+@stream.command()
+@click.argument("name")
+@_within
+@_json
+def start(name: str, within: float, as_json: bool) -> None:
+    """Start the driver of NAME on this host, detached, and wait until it is healthy.
+
+    Nothing happens if it runs; a paused stream is not started (exit code 2). Exit code 3 or 4 if
+    the driver ended, with its own error.
+    """
+    _steering(name, as_json=as_json).start(within).show(as_json=as_json)
+
+
+@stream.command()
+@click.argument("name")
+@_reason
+@_json
+def drain(name: str, reason: str, as_json: bool) -> None:
+    """Let the driver of NAME finish its batch and exit, and wait for that.
+
+    A running supervisor then starts another one; `pause` keeps the stream stopped. Exit code 3 if
+    the driver does not end in time.
+    """
+    steering = _steering(name, as_json=as_json)
+    patience = steering.spec.supervision.drain_within.total_seconds()
+    steering.drain(patience, reason).show(as_json=as_json)
+
+
+@stream.command()
+@click.argument("name")
+@_reason
+@_within
+@_json
+def restart(name: str, reason: str, within: float, as_json: bool) -> None:
+    """Drain the driver of NAME, and start its successor on this host.
+
+    A driver that does not drain in time is ended: its open batch is repeated, nothing is lost.
+    """
+    steering = _steering(name, as_json=as_json)
+    patience = steering.spec.supervision.drain_within.total_seconds()
+    steering.restart(patience, within, reason).show(as_json=as_json)
+
+
+@stream.command()
+@click.argument("name")
+@_reason
+@_json
+def pause(name: str, reason: str, as_json: bool) -> None:
+    """Want no driver of NAME until `resume`; the pause survives restarts of everything.
+
+    The driver finishes its batch and exits by itself within half a minute.
+    """
+    _steering(name, as_json=as_json).pause(reason).show(as_json=as_json)
+
+
+@stream.command()
+@click.argument("name")
+@_json
+def resume(name: str, as_json: bool) -> None:
+    """Take back the pause of NAME."""
+    _steering(name, as_json=as_json).resume().show(as_json=as_json)
+
+
+def _steering(name: str, *, as_json: bool):  # noqa: ANN202  (imported below)
+    from ingest_platform.cli.steering import Steering  # noqa: PLC0415
+
+    return Steering(name, quiet=as_json)

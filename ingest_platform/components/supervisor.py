@@ -9,13 +9,13 @@ import dagster as dg
 
 from ingest_platform.adapters import log_files
 from ingest_platform.adapters.launcher import Launcher
+from ingest_platform.adapters.stores import Stores
 from ingest_platform.adapters.table_log import TableLog, table_log
 from ingest_platform.components import tags
 from ingest_platform.components.launch_history import launches
 from ingest_platform.components.materializations import materializations
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.components.stream_jobs import LAUNCHING, ORDERING, job_name
-from ingest_platform.adapters.stores import Stores
 from ingest_platform.errors import RetryableFault
 from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop
 from ingest_platform.model.launches import LaunchRecord
@@ -40,10 +40,11 @@ INTERVAL_SECONDS = 15
 
 def supervisor_sensor(spec: StreamSpec, jobs: Sequence[dg.JobDefinition]) -> dg.SensorDefinition:
     """Build the sensor: running by default, no JVM, a handful of small reads in each tick."""
+    asked = {job_name(spec, action) for action in (*LAUNCHING, *ORDERING)}
 
     @dg.sensor(
         name=f"{spec.name}_supervisor",
-        jobs=jobs,
+        jobs=[job for job in jobs if job.name in asked],
         description=f"Keeps the driver of {spec.name} running and reports its progress.",
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 
 from ingest_platform.errors import (
     DataProblem,
@@ -21,6 +24,9 @@ from ingest_platform.errors import (
     StorageUnavailableError,
     TopicMissingError,
 )
+
+
+_DEPTH: Final = 20
 
 
 @dataclass(frozen=True)
@@ -122,10 +128,11 @@ def classify(error: BaseException, *, where: str) -> IngestError:
 def causes(error: BaseException) -> Iterator[Cause]:
     """The chain of causes, outermost first, across the border between Python and the JVM."""
     yield Cause(type(error).__name__, str(error))
-    throwable: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    throwable = getattr(throwable, "java_exception", throwable)
+    throwable: Any = getattr(error, "_origin", error)  # PySpark's own exceptions keep Py4J's there
+    if isinstance(throwable, Py4JJavaError):
+        throwable = throwable.java_exception
     seen = 0
-    while throwable is not None and seen < 20 and hasattr(throwable, "getCause"):
+    while isinstance(throwable, JavaObject) and seen < _DEPTH:
         kind = str(throwable.getClass().getSimpleName())
         yield Cause(kind, str(throwable.getMessage() or ""))
         throwable = throwable.getCause()

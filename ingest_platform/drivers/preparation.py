@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,21 +17,24 @@ from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.errors import SpecError, TopicMissingError
+from ingest_platform.errors import CheckpointDamagedError, SpecError, TopicMissingError
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec
 from ingest_platform.stream.checkpoint import Checkpoint
+from ingest_platform.stream.decode import COORDINATES
 from ingest_platform.stream.schema import data_schema
-from ingest_platform.stream.table import ensure_tables, table_schema
+from ingest_platform.stream.table import TableColumns, ensure_tables, table_schema
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Data columns that values are decoded into, and all columns that batches write."""
+    """Data columns that values are decoded into, and the table's columns."""
 
     data: T.StructType
-    columns: T.StructType
+    columns: TableColumns
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,32 @@ class Prepared:
         """Create or check both tables.
 
         Raises:
-            SpecError: The schema is wrong, or an existing table contradicts it.
+            SpecError: The schema or the transform is wrong, or an existing table contradicts them.
         """
         data = data_schema(spark, self.spec.decode)
-        columns = ensure_tables(spark, self.spec, table_schema(self.spec, data))
-        return Tables(data, columns)
+        columns = self._transformed(spark, table_schema(self.spec, data))
+        return Tables(data, ensure_tables(spark, self.spec, columns))
+
+    def _transformed(self, spark: SparkSession, columns: T.StructType) -> T.StructType:
+        """The columns that the transform returns: they are the table's."""
+        if not self.spec.transform:
+            return columns
+        try:
+            result = self.transform(spark.createDataFrame([], columns)).schema
+        except Exception as error:  # whatever a user's function may raise
+            raise SpecError(
+                f"the transform fails on the table's columns: {str(error).splitlines()[0]}",
+                where=f"transform {self.spec.transform}",
+                remedy="mend the function; it takes and returns a DataFrame",
+            ) from error
+        lost = [n for n in COORDINATES if n in columns.names and n not in result.names]
+        if lost:
+            raise SpecError(
+                f"the transform drops {', '.join(lost)}",
+                where=f"transform {self.spec.transform}",
+                remedy="keep them; `table.coordinates: false` is for tables without them",
+            )
+        return T.StructType([T.StructField(f.name, f.dataType) for f in result.fields])
 
 
 def prepare(
@@ -69,11 +95,16 @@ def prepare(
         SpecError: The transform cannot be imported.
     """
     transform = _load_transform(spec.transform)
-    _check_topics(spec, kafka)
+    _check_topics(spec, kafka, new=checkpoint.lineage() is None)
     for bucket in _buckets(spec):
         prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
     checkpoint.verify()
-    ledger = newest_ledger(TableLog(spec.table.path, storage), spec.name)
+    table = TableLog(spec.table.path, storage)
+    ledger = newest_ledger(table, spec.name)
+    if ledger is not None and checkpoint.lineage() is None:
+        held = held_positions(table, spec.name)
+        _check_new_session(spec, held, checkpoint.path)
+        return Prepared(spec, transform, held)
     checkpoint.agree_with(ledger, spec.name)
     return Prepared(spec, transform, _read_so_far(checkpoint))
 
@@ -88,6 +119,38 @@ def newest_ledger(table: TableLog, stream: str) -> Ledger | None:
             if commit.ledger and commit.ledger.stream == stream:
                 return commit.ledger
     return None
+
+
+def held_positions(table: TableLog, stream: str) -> Positions:
+    """Where each partition ends in the table, by the ledgers of its whole log."""
+    version = table.version()
+    ends: dict[str, dict[int, int]] = {}
+    if version is not None:
+        for commit in table.commits(after=-1, limit=version + 1):
+            if commit.ledger and commit.ledger.stream == stream:
+                for r in commit.ledger.offsets:
+                    ends.setdefault(r.topic, {})[r.partition] = r.until
+    return Positions(ends)
+
+
+def _check_new_session(spec: StreamSpec, held: Positions, checkpoint: str) -> None:
+    """A new checkpoint for a table that holds data already must start exactly where that ends.
+
+    Only a person can know that the old checkpoint is really gone, so nothing is assumed; but what
+    the person wrote is checked, since any other start would lose or double records.
+    """
+    start = spec.source.starting_offsets
+    if isinstance(start, dict) and Positions.from_json(json.dumps(start)) == held:
+        log.warning(
+            "a new session of %s starts where the table ends: %s", spec.name, held.to_json()
+        )
+        return
+    raise CheckpointDamagedError(
+        f"the checkpoint is missing, but the table holds data of {spec.name}",
+        where=checkpoint,
+        remedy="bring the checkpoint back from a backup; or, if it is gone for good, go on exactly "
+        f"where the table ends with source.starting_offsets: {held.to_json()}",
+    )
 
 
 def _read_so_far(checkpoint: Checkpoint) -> Positions:
@@ -106,7 +169,7 @@ def _buckets(spec: StreamSpec) -> set[str]:
     return {"/".join(path.split("/")[:3]) for path in paths if path.startswith("s3a://")}
 
 
-def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment) -> None:
+def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment, *, new: bool) -> None:
     admin = KafkaAdmin(kafka)
     for topic in spec.source.all_topics:
         if not admin.exists(topic):
@@ -115,6 +178,23 @@ def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment) -> None:
                 where=f"{kafka.bootstrap_servers}, stream {spec.name}",
                 remedy="create the topic, or correct source.topic",
             )
+    if new and isinstance(spec.source.starting_offsets, dict):
+        _check_start(spec, admin, spec.source.starting_offsets)
+
+
+def _check_start(
+    spec: StreamSpec, admin: KafkaAdmin, start: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Spark insists on all partitions, which also tells what a new stream is to skip."""
+    named = {f"{topic}-{partition}" for topic, offsets in start.items() for partition in offsets}
+    there = {f"{t}-{p}" for t in spec.source.all_topics for p in admin.partitions(t)}
+    if named != there:
+        raise SpecError(
+            f"starting_offsets must name every partition: missing {sorted(there - named)}, "
+            f"unknown {sorted(named - there)}",
+            where=f"source.starting_offsets of {spec.name}",
+            remedy="give an offset for each; -2 is the earliest, -1 the latest",
+        )
 
 
 def _load_transform(reference: str | None) -> Callable[[DataFrame], DataFrame]:

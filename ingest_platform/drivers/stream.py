@@ -157,7 +157,7 @@ class StreamDriver:
         tables = prepared.tables(spark)
         options = kafka_options(self._spec.source, self._kafka, self._spec.name)
         records = read_stream(spark, self._spec.source, options)
-        decoded = decode(records, tables.data, self._spec.decode)
+        decoded = decode(records, tables.data, self._spec.decode, tables.columns.reserved)
 
         checkpointer = LogCheckpointer(spark, self._spec.table.path)
 
@@ -169,6 +169,7 @@ class StreamDriver:
                 spark=spark,
                 spec=self._spec,
                 schema=tables.data,
+                reserved=tables.columns.reserved,
                 session=session,
                 ranges=self._checkpoint.ranges,
                 reread=lambda ranges: read_ranges(spark, options, ranges),
@@ -180,7 +181,7 @@ class StreamDriver:
                 reached=self._options.reached,
                 writers=self._spec.table.target_writers or spark.sparkContext.defaultParallelism,
             )
-            return BatchWriter(context, tables.columns)
+            return BatchWriter(context, tables.columns.written)
 
         heartbeat = Heartbeat(
             progress,

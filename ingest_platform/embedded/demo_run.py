@@ -73,15 +73,15 @@ def running_demo(
         stack.callback(services.stop)
         make_topics(services, settings.specs)
         env = demo_environment(environ, services, settings)
-        say("starting the producer and Dagster")
+        say("starting Dagster")
         stack.callback(_drain, folder, say)
         started = time.time()
-        producer = _start_producer(settings, env)
-        stack.callback(producer.stop, PRODUCER_SECONDS)  # should Dagster not start
         dagster = dagster_dev.start_dagster(
             settings.dagster_home, project=settings.project, env=env, port=ui_port
         )
         stack.callback(dagster.stop, DAGSTER_SECONDS)
+        # Last, so that the first batch need not take a minute's backlog with a cold JVM.
+        producer = _start_producer(settings, env)
         stack.callback(producer.stop, PRODUCER_SECONDS)
         stack.callback(say, "ending the producer and Dagster")
         yield Demo(settings, env, services, dagster, producer, started)

@@ -1,4 +1,4 @@
-"""`python -m ingest_platform.spark.java_setup`: a Java for Spark, installed where that is allowed."""
+"""`python -m ingest_platform.spark.java_setup`: a Java for Spark, installed where one may."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 _UNIT_SECONDS = {
     **{"s": 1, "second": 1, "m": 60, "min": 60, "minute": 60},
@@ -15,8 +15,10 @@ _UNIT_SECONDS = {
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
 
 
-class Frozen(BaseModel, frozen=True, extra="forbid", validate_default=True):
+class Frozen(BaseModel):
     """A spec section: immutable, and a key that it does not know is an error, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 def _parse_duration(value: Any) -> Any:

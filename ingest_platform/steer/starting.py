@@ -44,7 +44,7 @@ def start(reach: Reach, seconds: float) -> Started | NotStarted:
         StreamPausedError: Someone paused the stream.
     """
     stores, launcher = reach.stores, reach.launcher
-    _refuse_if_paused(reach)
+    refuse_if_paused(reach)
     before = stores.status.read(reach.name)
     if before and launcher.alive(before.runs_at):
         reach.say(f"Nothing to do: generation {before.generation} runs.")
@@ -74,7 +74,12 @@ def start(reach: Reach, seconds: float) -> Started | NotStarted:
     return Started(status, runs_at)
 
 
-def _refuse_if_paused(reach: Reach) -> None:
+def refuse_if_paused(reach: Reach) -> None:
+    """Do nothing.
+
+    Raises:
+        StreamPausedError: Someone paused the stream.
+    """
     pause = reach.stores.control.read().pause
     if pause:
         because = f" ({pause.reason})" if pause.reason else ""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql import types as T  # noqa: N812
 
@@ -31,7 +31,7 @@ from ingest_platform.stream.decode import COORDINATES, REASON, TOMBSTONE, UNEXPE
 from ingest_platform.stream.decode import UNEXPECTED_FIELDS as UNEXPECTED_REASON
 from ingest_platform.stream.quarantine import Coordinate
 from ingest_platform.stream.schema import RESCUED
-from ingest_platform.stream.table import add_columns
+from ingest_platform.stream.table import add_columns, refuse_other_types
 from ingest_platform.stream.transaction import Transaction, WrittenFile
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class StreamContext:
         spark: The session.
         spec: The stream.
         schema: The data columns that values are decoded into.
+        reserved: Columns of the table that no unexpected field may fill.
         session: Lineage of the checkpoint: the `txnAppId`.
         ranges: Offsets of a batch, from Spark's write-ahead log.
         reread: Reads ranges of Kafka once more, raw.
@@ -63,6 +64,7 @@ class StreamContext:
     spark: SparkSession
     spec: StreamSpec
     schema: T.StructType
+    reserved: Collection[str]
     session: str
     ranges: Callable[[int], OffsetRanges]
     reread: Callable[[list[Any]], DataFrame]
@@ -109,6 +111,7 @@ class BatchWriter:
         """`columns` are the table's, generated ones left out; unexpected fields may add to them."""
         self._context = context
         self._columns = columns
+        self._may_be_replay = True  # a driver's first batch may be one that a crash interrupted
 
     def write(self, decoded: DataFrame, batch: int) -> BatchReport | None:
         """Bring one batch into the table; None if it was there already.
@@ -141,6 +144,7 @@ class BatchWriter:
         context.fence()
         version = txn.commit(context.session, batch, ledger.to_user_metadata())
         context.committed(version)
+        self._may_be_replay = False
         phases.end("commit")
         return BatchReport(
             id=batch,
@@ -189,8 +193,10 @@ class BatchWriter:
             F.collect_list(F.when(bad, place)).alias("rejected"),
         ]
         if spec.unexpected_fields == "add_columns":
-            known = F.array(*[F.lit(name) for name in self._columns.names])
-            names = F.array_except(F.map_keys(UNEXPECTED), known)
+            known = F.array(*[F.lit(name.lower()) for name in self._columns.names])
+            names = F.filter(
+                F.map_keys(UNEXPECTED), lambda name: ~F.array_contains(known, F.lower(name))
+            )
             new = F.when(~bad & (F.size(names) > 0), names)
             metrics.append(F.collect_set(new).alias("new_fields"))
 
@@ -200,9 +206,7 @@ class BatchWriter:
                 read=int(seen["read"]),
                 tombstones=int(seen["tombstones"]),
                 rejected=tuple(Coordinate(*place) for place in seen["rejected"]),
-                new_fields=tuple(
-                    sorted({n for names in seen.get("new_fields", ()) for n in names})
-                ),
+                new_fields=_as_columns(seen.get("new_fields", ())),
             )
 
         return decoded.observe(observation, *metrics), counts
@@ -215,11 +219,13 @@ class BatchWriter:
             rows = rows.withColumn(RESCUED, some)
         if spec.decode.unexpected_fields == "add_columns":
             added = [n for n in self._columns.names if n not in rows.columns]
-            rows = rows.select("*", *[F.col(UNEXPECTED)[n].alias(n) for n in added])
+            rows = rows.select("*", *[_unexpected_field(name).alias(name) for name in added])
         rows = rows.drop(REASON, UNEXPECTED)
         if not spec.table.coordinates:
             rows = rows.drop(*COORDINATES)
-        return self._context.transform(rows)
+        rows = self._context.transform(rows)
+        refuse_other_types(rows.schema, self._columns)
+        return rows
 
     def _add_columns(self, names: tuple[str, ...]) -> None:
         """Fields that no one declared become STRING columns: no later value can contradict that."""
@@ -229,12 +235,16 @@ class BatchWriter:
         self._columns = T.StructType([*self._columns.fields, *fields])
 
     def _quarantine(self, counts: Counts, batch: int) -> int:
-        if not counts.rejected:
-            return 0
         context = self._context
+        path = context.spec.table.quarantine
+        if not counts.rejected:
+            if self._may_be_replay:
+                context.fence()
+                quarantine.forget_batch(context.spark, path, session=context.session, batch=batch)
+            return 0
         records = context.reread(quarantine.ranges_of(counts.rejected))
         rows = quarantine.rejected_rows(
-            records, counts.rejected, context.schema, context.spec.decode
+            records, counts.rejected, context.schema, context.spec.decode, context.reserved
         )
         if context.spec.decode.tombstones == "skip":
             rows = rows.filter(F.col("reason") != TOMBSTONE)
@@ -243,7 +253,7 @@ class BatchWriter:
         context.fence()
         return quarantine.write_quarantine(
             context.spark,
-            context.spec.table.quarantine,
+            path,
             rows,
             session=context.session,
             batch=batch,
@@ -288,6 +298,17 @@ class BatchWriter:
                 "transform adds rows, mend it; otherwise please report this with the log",
             )
         return ledger
+
+
+def _as_columns(new_fields: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """One name for each column; to Spark, names that differ in case only are the same column."""
+    names = {name.lower(): name for field in new_fields for name in sorted(field, reverse=True)}
+    return tuple(names[lowered] for lowered in sorted(names))
+
+
+def _unexpected_field(column: str) -> Column:
+    same = F.map_filter(UNEXPECTED, lambda name, _: F.lower(name) == column.lower())
+    return F.get(F.map_values(same), F.lit(0))
 
 
 def _refuse_unexpected(rows: DataFrame, spec: StreamSpec) -> None:

@@ -15,7 +15,9 @@ from ingest_platform.errors import CheckpointDamagedError
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRanges, Positions
 
-_REMEDY: Final = "nothing was changed; run `ingest-platform repair plan` for this stream"
+_REMEDY: Final = (
+    "nothing was changed; docs/operations.md, 'A damaged checkpoint', says how to go on"
+)
 
 
 class Checkpoint:

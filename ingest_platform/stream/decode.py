@@ -7,6 +7,7 @@ reads them, in a second pass (`quarantine`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -42,13 +43,16 @@ _ROW: Final = "_row"
 _CALENDAR: Final = ("TIMESTAMP '0001-01-01T00:00:00Z'", "TIMESTAMP '9999-12-31T23:59:59.999999Z'")
 
 
-def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFrame:
+def decode(
+    records: DataFrame, schema: T.StructType, spec: DecodeSpec, reserved: Collection[str] = ()
+) -> DataFrame:
     """Decode the value of each Kafka record, keeping every record.
 
     Args:
         records: Spark's Kafka source: key, value, topic, partition, offset, timestamp, ...
         schema: The data columns.
         spec: Policies.
+        reserved: Further columns of the table that no unexpected field may fill.
 
     Returns:
         `_kafka_*`, the data columns, `_reason` (null for a good record) and, unless unexpected
@@ -79,7 +83,7 @@ def decode(records: DataFrame, schema: T.StructType, spec: DecodeSpec) -> DataFr
         *COORDINATES,
         *[_document()[name].alias(name) for name in schema.names],
         *rest,
-        _reason(schema, spec).alias(REASON),
+        _reason(schema, spec, reserved).alias(REASON),
     )
 
 
@@ -109,23 +113,27 @@ def _document() -> Column:
     return F.get(F.col(_ROW)[_DOCUMENTS], F.lit(0))
 
 
-def _reason(schema: T.StructType, spec: DecodeSpec) -> Column:
+def _reason(schema: T.StructType, spec: DecodeSpec, reserved: Collection[str]) -> Column:
     row = F.col(_ROW)
     one = (F.size(row[_DOCUMENTS]) == 1) & _document().isNotNull()
     corrupt = ~one | row[_END].isNull() | row[_CORRUPT].isNotNull()
     for field in schema.fields:
-        corrupt = corrupt | beyond_calendar(_document()[field.name], field.dataType)
+        column = _document()[field.name]
+        corrupt = corrupt | beyond_calendar(column, field.dataType)
+        if not field.nullable:  # the table would refuse the whole batch
+            corrupt = corrupt | column.isNull()
     why = F.when(F.col("_value_state").isNotNull(), F.col("_value_state")).when(
         corrupt, UNDECODABLE
     )
     if spec.unexpected_fields == "fail":
         return why.when(F.size(UNEXPECTED) > 0, UNEXPECTED_FIELDS)
     if spec.unexpected_fields == "add_columns":
-        # A field that can be no column must not vanish: its record goes to quarantine.
+        # A field that can be no column must not vanish: its record goes to quarantine. To Spark,
+        # names that differ in case only are one column.
         names = F.map_keys(UNEXPECTED)
-        taken = F.array(*[F.lit(name.lower()) for name in schema.names])
-        return why.when(
-            F.exists(names, lambda n: ~n.rlike(COLUMN_NAME) | F.array_contains(taken, F.lower(n))),
-            UNEXPECTED_FIELDS,
-        )
+        columns = F.transform(names, F.lower)
+        taken = F.array(*[F.lit(name.lower()) for name in (*schema.names, *reserved)])
+        unfit = F.exists(names, lambda name: ~name.rlike(COLUMN_NAME))
+        twice = F.size(F.array_distinct(columns)) < F.size(columns)
+        return why.when(unfit | twice | F.arrays_overlap(columns, taken), UNEXPECTED_FIELDS)
     return why

@@ -74,14 +74,14 @@ def without_dictionary(footers: Iterable[pq.FileMetaData]) -> set[str]:
     """Columns whose dictionary was given up half way: nearly every value differs.
 
     Building it was work for nothing (another tenth of a large batch's CPU), so the next batch does
-    not try.
+    not try. Pages of version 1, which Spark writes, name the two encodings apart.
     """
     return {
         chunk.path_in_schema
         for footer in footers
         for group in (footer.row_group(i) for i in range(footer.num_row_groups))
         for chunk in (group.column(i) for i in range(footer.num_columns))
-        if chunk.has_dictionary_page and "PLAIN" in chunk.encodings
+        if {"PLAIN_DICTIONARY", "PLAIN"} <= set(chunk.encodings)
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql import types as T  # noqa: N812
@@ -41,15 +42,22 @@ def ranges_of(rejected: Iterable[Coordinate]) -> list[OffsetRange]:
 
 
 def rejected_rows(
-    records: DataFrame, rejected: Sequence[Coordinate], schema: T.StructType, spec: DecodeSpec
+    records: DataFrame,
+    rejected: Sequence[Coordinate],
+    schema: T.StructType,
+    spec: DecodeSpec,
+    reserved: Collection[str] = (),
 ) -> DataFrame:
-    """The rejected ones among raw Kafka `records`, as the quarantine table's record columns."""
+    """The rejected ones among raw Kafka `records`, as the quarantine table's record columns.
+
+    `schema`, `spec` and `reserved` are those of `decode`.
+    """
     if len(rejected) <= _LISTED_AT_MOST:
         records = records.filter(_among(rejected))
     raw = [F.col(name).alias(f"_raw_{name}") for name in ("key", "value")]
     # Decoding drops the raw value on the good path; here the two are joined again by coordinate,
     # which is cheap for few records and exact for many.
-    decoded = decode(records, schema, spec).filter(F.col(REASON).isNotNull())
+    decoded = decode(records, schema, spec, reserved).filter(F.col(REASON).isNotNull())
     source = records.select(*[F.col(c).alias(name) for name, c in COORDINATES.items()], *raw)
     joined = decoded.drop("_kafka_timestamp").join(
         source, ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
@@ -61,6 +69,12 @@ def rejected_rows(
         F.col(REASON).alias("reason"),
         _detail(schema).alias("detail"),
     )
+
+
+def forget_batch(spark: SparkSession, path: str, *, session: str, batch: int) -> None:
+    """Remove what a crashed attempt at this batch left, which now has no rejected records."""
+    if Transaction(spark, path).last_batch(session) >= batch:
+        DeltaTable.forPath(spark, path).delete(_of_batch(session, batch))
 
 
 def write_quarantine(
@@ -79,7 +93,7 @@ def write_quarantine(
     ).select(*QUARANTINE_SCHEMA.names)
     txn = Transaction(spark, path)
     if txn.last_batch(session) >= batch:
-        condition = f"session = '{session}' AND batch = {batch}"
+        condition = _of_batch(session, batch)
         writer = complete.write.format("delta").mode("overwrite")
         writer.option("replaceWhere", condition).save(path)
         return int(spark.read.format("delta").load(path).filter(condition).count())
@@ -87,6 +101,10 @@ def write_quarantine(
     written = sum(f.records for f in files)
     txn.commit(session, batch, _metadata(session, batch, written))
     return written
+
+
+def _of_batch(session: str, batch: int) -> str:
+    return f"session = '{session}' AND batch = {batch}"
 
 
 def _among(rejected: Sequence[Coordinate]) -> Column:
@@ -113,7 +131,8 @@ def _detail(schema: T.StructType) -> Column:
             F.left(fields[f.name], F.lit(80)),
         )
         bad = parsed["_bad"].isNotNull() | beyond_calendar(parsed[f.name], f.dataType)
-        wrong.append(F.when(bad, message))
+        missing = parsed[f.name].isNull() & F.lit(not f.nullable)
+        wrong.append(F.when(bad, message).when(missing, f"{f.name} is null"))
     document = F.try_parse_json(text)
     return F.when(
         F.col(REASON) == UNDECODABLE,

@@ -43,7 +43,25 @@ def data_schema(spark: SparkSession, decode: DecodeSpec) -> T.StructType:
             remedy="name at least one column, none with a leading underscore: the platform adds "
             "its own (_kafka_offset, ...) so",
         )
+    _refuse_what_is_lost(schema)
     return schema
+
+
+def _refuse_what_is_lost(schema: T.StructType) -> None:
+    """Delta keeps CHAR and VARCHAR as STRING, and no one would check a NOT NULL inside a column."""
+    for field in schema.fields:
+        text = field.dataType.json()
+        if isinstance(field.dataType, T.CharType | T.VarcharType):
+            finding = f"column {field.name} is {field.dataType.simpleString().upper()}"
+        elif '"nullable":false' in text or '"containsNull":false' in text:
+            finding = f"column {field.name} has a NOT NULL inside"
+        else:
+            continue
+        raise SpecError(
+            finding,
+            where="decode.schema",
+            remedy="use STRING, and NOT NULL for whole columns only",
+        )
 
 
 def _from_ddl(spark: SparkSession, decode: DecodeSpec) -> T.StructType:

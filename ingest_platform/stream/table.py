@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 
@@ -55,27 +57,70 @@ def table_schema(spec: StreamSpec, data: T.StructType) -> T.StructType:
     return T.StructType(fields)
 
 
-def ensure_tables(spark: SparkSession, spec: StreamSpec, columns: T.StructType) -> T.StructType:
-    """Create what is missing and return the table's columns, generated ones left out.
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table.
+
+    Attributes:
+        written: Those that batches write: the declared ones, and text columns that the table has
+            beside them, which unexpected fields may fill.
+        reserved: Names of the others, such as generated partition columns.
+    """
+
+    written: T.StructType
+    reserved: frozenset[str]
+
+
+def ensure_tables(spark: SparkSession, spec: StreamSpec, columns: T.StructType) -> TableColumns:
+    """Create what is missing.
 
     Columns of the spec that an existing table lacks are added; nothing is ever dropped or changed.
 
     Raises:
         SpecError: An existing table contradicts the spec, or a partition column does not exist.
     """
-    _check_partitions(spec, columns)
-    _create(
-        spark, spec.table.path, columns, spec.table.partitions, PROPERTIES | spec.table.properties
-    )
+    _check_columns(spec, columns)
+    properties = PROPERTIES | spec.table.properties
+    try:
+        _create(spark, spec.table.path, columns, spec.table.partitions, properties)
+    except (AnalysisException, IllegalArgumentException) as error:
+        raise SpecError(
+            f"Delta refuses such a table: {str(error).strip().splitlines()[0]}",
+            where=f"decode and table of {spec.name}",
+            remedy="mend the columns, table.partition_by or table.properties; nothing was made",
+        ) from error
     _create(spark, spec.table.quarantine, QUARANTINE_SCHEMA, (), PROPERTIES)
     existing = spark.read.format("delta").load(spec.table.path).schema
     missing = _missing(spec, columns, existing)
     if missing:
         add_columns(spark, spec.table.path, missing)
     generated = {p.name for p in spec.table.partitions if p.expression}
-    known = set(columns.names)
-    extra = [f for f in existing.fields if f.name not in known | generated]
-    return T.StructType([*columns.fields, *extra])
+    beside = [f for f in existing.fields if f.name not in columns.names]
+    text = [f for f in beside if f.dataType == T.StringType() and f.name not in generated]
+    return TableColumns(
+        written=T.StructType([*columns.fields, *text]),
+        reserved=frozenset(f.name for f in beside if f not in text),
+    )
+
+
+def refuse_other_types(rows: T.StructType, table: T.StructType) -> None:
+    """Compare what a transform returned with the table.
+
+    Delta would write the files as they are and commit them; readers fail on them later.
+
+    Raises:
+        SpecError: A column has another type than in the table.
+    """
+    types = {f.name: f.dataType.simpleString() for f in table.fields}
+    for field in rows.fields:
+        found = field.dataType.simpleString()
+        if types.get(field.name, found) != found:
+            raise SpecError(
+                f"column {field.name} is {found} after the transform, but {types[field.name]} in "
+                "the table",
+                where="transform",
+                remedy="cast it there to the type that the table has",
+            )
 
 
 def add_columns(spark: SparkSession, path: str, fields: Iterable[T.StructField]) -> None:
@@ -106,7 +151,16 @@ def _create(
     builder.execute()
 
 
-def _check_partitions(spec: StreamSpec, columns: T.StructType) -> None:
+def _check_columns(spec: StreamSpec, columns: T.StructType) -> None:
+    time = spec.table.event_time
+    if time is not None and not any(
+        f.name == time and f.dataType == T.TimestampType() for f in columns.fields
+    ):
+        raise SpecError(
+            f"event time {time!r} is not a TIMESTAMP column of the table",
+            where=f"table.event_time of {spec.name}",
+            remedy=f"use one of: {', '.join(columns.names)}; or leave it out: Kafka's time counts",
+        )
     for partition in spec.table.partitions:
         if partition.source not in columns.names:
             raise SpecError(

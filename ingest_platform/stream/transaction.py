@@ -104,7 +104,8 @@ class Transaction:
     def _report_files(self) -> None:
         """`numAddedFiles` of the commit's metrics, as Delta's own streaming sink reports it."""
         jvm = self._jvm
-        context = self._spark.sparkContext._jsc.sc()
+        java_context: Any = self._spark.sparkContext._jsc
+        context = java_context.sc()
         metrics = jvm.org.apache.spark.sql.execution.metric.SQLMetrics
         added = metrics.createMetric(context, "number of files added")
         added.set(len(self._actions))

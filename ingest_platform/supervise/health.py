@@ -33,13 +33,13 @@ def stuck(spec: StreamSpec, status: Status, policy: Policy) -> str | None:
     stream whose batches always take long gets five times as long.
     """
     updated = parse_time(status.updated_at)
-    done = status.last_batch.finished_at if status.last_batch else None
-    idle = [t for t in map(parse_time, (status.started_at, done, status.caught_up_at)) if t]
-    if not status.behind or updated is None or not idle:
+    done = status.last_batch.finished_at if status.last_batch else status.started_at
+    since_batch, caught_up = parse_time(done), parse_time(status.caught_up_at)
+    if not status.behind or updated is None or since_batch is None:
         return None
     longest = timedelta(seconds=max((b.seconds for b in status.recent), default=0.0))
     limit = max(policy.stuck_after, 5 * longest) + spec.trigger
-    since = updated - max(idle)
+    since = updated - max(since_batch, caught_up or since_batch)
     if since <= limit:
         return None
     return (

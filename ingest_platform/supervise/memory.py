@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ingest_platform.supervise.heartbeat import Heartbeat, Standing
@@ -22,7 +22,7 @@ class Memory:
 
     def to_cursor(self) -> str:
         """The text that Dagster keeps."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(self, default=vars, separators=(",", ":"))  # `asdict` is ten times slower
 
     @classmethod
     def from_cursor(cls, text: str | None) -> Memory:

@@ -268,7 +268,7 @@ def main(
     _refuse_unknown("--contenders", contenders, tuple(c.key for c in every))
     chosen = [c for c in every if c.key in contenders]
     titles = {c.key: c.title for c in every}
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         tempfile.TemporaryDirectory(

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from ingest_platform.adapters.local_launcher import LocalLauncher
+from ingest_platform.adapters.stores import Stores
 from ingest_platform.components.kafka_delta_table import stream_definitions
 from ingest_platform.components.resources import LauncherResource, S3Resource
-from ingest_platform.adapters.stores import Stores
 from ingest_platform.model.status import RunsAt
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
 

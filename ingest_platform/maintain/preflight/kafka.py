@@ -118,7 +118,7 @@ def _position(spec: StreamSpec, facts: TopicFacts, offsets: Mapping[str, int]) -
                 Group.KAFKA,
                 f"{name} was read up to {position}, but begins at {bounds.begin} now",
                 f"{bounds.begin - position} records were deleted before they were read",
-                f"ingest-platform repair plan {spec.name}",
+                "see docs/operations.md: the gap must be accepted by a person",
                 spec.name,
                 DATA,
             )
@@ -128,7 +128,7 @@ def _position(spec: StreamSpec, facts: TopicFacts, offsets: Mapping[str, int]) -
                 Group.KAFKA,
                 f"{name} was read up to {position}, but ends at {bounds.end} now",
                 "the topic was deleted and made anew: its offsets mean other records",
-                f"ingest-platform repair plan {spec.name}",
+                "see docs/operations.md: the gap must be accepted by a person",
                 spec.name,
                 DATA,
             )

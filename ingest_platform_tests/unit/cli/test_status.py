@@ -56,11 +56,11 @@ def test_a_running_stream(spec):
     ("seen", "state", "reason"),
     [
         (Sighting(), StreamState.STOPPED, "never started"),
-        (Sighting(RUNNING, alive=False), StreamState.BACKOFF, "process 0 is gone"),
+        (Sighting(RUNNING, alive=False), StreamState.BACKOFF, "generation 3 on  is dead"),
         (
             Sighting(replace(RUNNING, updated_at="2026-11-01T11:50:00+00:00")),
-            StreamState.RUNNING,
-            "no heartbeat for 0:10:00",
+            StreamState.BACKOFF,
+            "generation 3 on  has not been heard of for 10 min",
         ),
         (
             Sighting(
@@ -71,7 +71,7 @@ def test_a_running_stream(spec):
                 )
             ),
             StreamState.FAILED,
-            "OffsetsLostError: retention passed",
+            "the driver ended with OffsetsLostError: retention passed",
         ),
         (
             Sighting(
@@ -79,9 +79,9 @@ def test_a_running_stream(spec):
                 Control(Pause("ann", "2026-11-01", "migration")),
             ),
             StreamState.STOPPED,
-            "paused by ann since 2026-11-01: migration",
+            "paused by ann since 2026-11-01 (migration)",
         ),
-        (Sighting(RUNNING, Control(Pause("ann", "2026-11-01"))), StreamState.RUNNING, ""),
+        (Sighting(RUNNING, Control(Pause("ann", "2026-11-01"))), StreamState.DRAINING, "paused"),
     ],
 )
 def test_each_condition_has_its_state_and_reason(spec, seen, state, reason):
@@ -136,7 +136,7 @@ def test_one_line_per_stream(run, streams):
     assert header[:3] == ["stream", "state", "since"]
     assert clicks[:2] == ["clicks", "running"]
     assert orders[:2] == ["orders", "stopped"]
-    assert "paused by ann since 2026-11-01: not yet" in result.stdout
+    assert "paused by ann since 2026-11-01 (not yet)" in result.stdout
 
 
 def test_json_has_every_figure(run, streams):

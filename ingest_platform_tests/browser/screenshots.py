@@ -1,0 +1,50 @@
+"""Pictures for the documentation: `python -m ingest_platform_tests.browser.screenshots FOLDER`.
+
+Runs a demo of its own, unless `--url` names a running one, and waits until the plots have points.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from ingest_platform_tests.browser.chromium import chromium, missing
+from ingest_platform_tests.browser.pages import ASSET, LINEAGE, OVERVIEW, SENSOR, open_page
+from ingest_platform_tests.demo_process import DemoProcess
+
+_PAGES = {"asset": ASSET, "overview": OVERVIEW, "lineage": LINEAGE, "sensor": SENSOR}
+_POINTS = 12
+_SETTLE_SECONDS = 3.0  # the graph's layout and the plots are animated
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--url", help="Of a running Dagster UI.")
+def main(folder: Path, url: str | None) -> None:
+    """Write one PNG per page."""
+    why = missing()
+    if why:
+        click.echo(why, err=True)
+        sys.exit(3)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        if url is None:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            demo = stack.enter_context(DemoProcess.start(scratch / "demo"))
+            demo.wait_for_materializations(_POINTS, seconds=600)
+            url = demo.url()
+        browser = stack.enter_context(chromium())
+        for name, page in _PAGES.items():
+            open_page(browser, url, page)
+            time.sleep(_SETTLE_SECONDS)
+            browser.save_screenshot(str(folder / f"{name}.png"))
+            click.echo(folder / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
