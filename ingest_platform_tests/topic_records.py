@@ -36,23 +36,43 @@ def produce(
 
     With a `transaction` id, the records are one committed transaction.
     """
+    producer = _producer(servers, transaction)
+    places = _send_all(producer, topic, records)
+    if transaction:
+        producer.commit_transaction(_SECONDS)
+    return places
+
+
+def abort_transaction(
+    servers: str, topic: str, records: Iterable[Record], transaction: str
+) -> None:
+    """Produce records that no reader of committed data ever sees: their offsets are gaps."""
+    producer = _producer(servers, transaction)
+    _send_all(producer, topic, records)
+    producer.abort_transaction(_SECONDS)
+
+
+def _producer(servers: str, transaction: str | None) -> Producer:
     settings: dict[str, object] = {
         "bootstrap.servers": servers,
         "message.max.bytes": _MAX_BYTES,
         "enable.idempotence": True,
         "linger.ms": 5,
     }
-    producer = Producer(settings | ({"transactional.id": transaction} if transaction else {}))
-    if transaction:
-        producer.init_transactions(_SECONDS)
-        producer.begin_transaction()
+    if transaction is None:
+        return Producer(settings)
+    producer = Producer(settings | {"transactional.id": transaction})
+    producer.init_transactions(_SECONDS)
+    producer.begin_transaction()
+    return producer
+
+
+def _send_all(producer: Producer, topic: str, records: Iterable[Record]) -> list[Place]:
     places: dict[int, Place] = {}
     for number, record in enumerate(records):
         _send(producer, topic, record, number, places)
     if producer.flush(_SECONDS):
         raise TimeoutError(f"{len(producer)} records of {topic} were not acknowledged")
-    if transaction:
-        producer.commit_transaction(_SECONDS)
     return [places[number] for number in sorted(places)]
 
 

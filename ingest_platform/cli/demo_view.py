@@ -48,7 +48,8 @@ def services_panel(services: Services, shell_variables: Path) -> Panel:
 
 def status_line(look: Look, now: datetime | None = None) -> str:
     """How it goes, in one line."""
-    parts = [f"produced {look.produced:,}", f"ingested {look.ingested:,}"]
+    produced = f"{look.produced:,}" if look.produced else "-"
+    parts = [f"produced {produced}", f"ingested {look.ingested:,}"]
     status = look.status
     if status is None:
         return " · ".join([*parts, "waiting for Dagster to launch the driver"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -20,11 +20,11 @@ from ingest_platform.errors import (
     KafkaUnreachableError,
     OffsetsLostError,
     RetryableFault,
+    SpecError,
     StorageDeniedError,
     StorageUnavailableError,
     TopicMissingError,
 )
-
 
 _DEPTH: Final = 20
 
@@ -87,6 +87,11 @@ _RULES = (
         ),
     ),
     _Rule(
+        SpecError,
+        "mend source.options, or the KAFKA_* variables of the driver",
+        kinds=("ConfigException",),
+    ),
+    _Rule(
         TopicMissingError,
         "create the topic, or correct source.topic",
         kinds=("UnknownTopicOrPartitionException", "TopicAuthorizationException"),
@@ -131,12 +136,12 @@ def causes(error: BaseException) -> Iterator[Cause]:
     throwable: Any = getattr(error, "_origin", error)  # PySpark's own exceptions keep Py4J's there
     if isinstance(throwable, Py4JJavaError):
         throwable = throwable.java_exception
-    seen = 0
-    while isinstance(throwable, JavaObject) and seen < _DEPTH:
-        kind = str(throwable.getClass().getSimpleName())
-        yield Cause(kind, str(throwable.getMessage() or ""))
-        throwable = throwable.getCause()
-        seen += 1
+    for _ in range(_DEPTH):
+        if not isinstance(throwable, JavaObject):  # py4j finds any attribute: no use to ask for one
+            break
+        java = cast(Any, throwable)
+        yield Cause(str(java.getClass().getSimpleName()), str(java.getMessage() or ""))
+        throwable = java.getCause()
     if error.__cause__ is not None:
         yield from causes(error.__cause__)
 

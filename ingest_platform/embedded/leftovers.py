@@ -68,6 +68,8 @@ def main() -> int:
     # A terminal that is closed, or an impatient Ctrl-C, must not take the watchdog along.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     while sys.stdin.buffer.read(1):
         pass
     ended = end_all(Path(sys.argv[1]))

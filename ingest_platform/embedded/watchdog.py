@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Self
 
 from ingest_platform.embedded import leftovers
+from ingest_platform.errors import ServiceStartError
 
 _SECONDS = 15
 
@@ -25,10 +26,18 @@ class Watchdog:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             env={},  # without the demo's mark, or it would end itself
             start_new_session=True,
         )
+        # Until it says that it is ready, a stray signal could end it unnoticed.
+        with self._process.stdout or nullcontext() as stdout:
+            if stdout is None or not stdout.readline():
+                raise ServiceStartError(
+                    "the demo's watchdog did not start",
+                    where=str(leftovers.__file__),
+                    remedy="check that the Python environment is whole: uv sync",
+                )
 
     @property
     def pid(self) -> int:

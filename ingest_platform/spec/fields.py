@@ -9,10 +9,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 _UNIT_SECONDS = {
-    **{"s": 1, "second": 1, "m": 60, "min": 60, "minute": 60},
-    **{"h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800},
+    **{"ms": 0.001, "millisecond": 0.001, "milliseconds": 0.001},
+    **{"s": 1, "sec": 1, "second": 1, "seconds": 1},
+    **{"m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60},
+    **{"h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400},
+    **{"week": 604800, "weeks": 604800},
 }
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 class Frozen(BaseModel):
@@ -28,10 +31,7 @@ def _parse_duration(value: Any) -> Any:
     match = _DURATION.fullmatch(value)
     if match is None:
         return value  # pydantic knows ISO 8601 and will say what it expects
-    unit = match[2].lower()
-    seconds = _UNIT_SECONDS.get(unit) or _UNIT_SECONDS.get(unit + "s")
-    if unit == "":
-        seconds = 1
+    seconds = _UNIT_SECONDS.get(match[2].lower())
     if seconds is None:
         raise ValueError(f"{value!r}: unknown unit {match[2]!r}; write e.g. 15 seconds, 5m or 20h")
     return timedelta(seconds=float(match[1]) * seconds)
@@ -51,19 +51,21 @@ Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 def _check_path(value: str) -> str:
-    scheme, separator, rest = value.partition("://")
+    scheme, separator, rest = value.partition("://") if "://" in value else ("", "", value)
     if separator and scheme not in {"s3a", "s3", "file"}:
         raise ValueError(f"{value!r}: scheme {scheme!r} is not one of s3a, s3, file")
-    if any(ord(c) < 32 or c in "\\*?[]{}" for c in value):
-        raise ValueError(f"{value!r}: control characters, backslashes and globs are not allowed")
-    if ".." in rest.split("/") or ".." in value.split("/"):
-        raise ValueError(f"{value!r}: '..' is not allowed")
-    if not separator and not value.startswith("/"):
+    # '#' ends a path for delta-rs, and '`' ends it in SQL: they would see another table.
+    if any(ord(c) < 32 or c in "\\*?[]{}#`" for c in value):
+        raise ValueError(f"{value!r}: control characters, \\ * ? [ ] {{ }} # ` are not allowed")
+    on_s3 = scheme in {"s3a", "s3"}
+    if on_s3 == rest.startswith("/"):
         raise ValueError(f"{value!r}: write an absolute path or s3a://bucket/prefix")
-    normal = f"s3a://{rest}" if scheme == "s3" else value.removeprefix("file://")
-    if normal.startswith("s3a://") and "/" not in normal[len("s3a://") :].strip("/"):
+    parts = rest.strip("/").split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"{value!r}: empty parts, '.' and '..' are not allowed")
+    if on_s3 and len(parts) == 1:
         raise ValueError(f"{value!r}: name a prefix below the bucket, not the bucket itself")
-    return normal.rstrip("/")
+    return f"{'s3a://' if on_s3 else '/'}{'/'.join(parts)}"
 
 
 StoragePath = Annotated[str, AfterValidator(_check_path)]

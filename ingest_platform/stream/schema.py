@@ -39,7 +39,9 @@ def data_schema(spark: SparkSession, decode: DecodeSpec) -> T.StructType:
     if taken or not schema.names:
         raise SpecError(
             f"columns {taken} start with an underscore" if taken else "the schema has no columns",
-            where="decode.schema",
+            where=f"decode.schema_file: {decode.schema_file}"
+            if decode.schema_file
+            else "decode.schema",
             remedy="name at least one column, none with a leading underscore: the platform adds "
             "its own (_kafka_offset, ...) so",
         )
@@ -98,24 +100,37 @@ def _from_file(path: Path) -> T.StructType:
     return converted
 
 
-def _convert(node: Any, root: dict[str, Any], path: Path) -> T.DataType:
-    """One node of a JSON Schema; what has no column type becomes STRING, which keeps its JSON."""
+def _convert(
+    node: Any, root: dict[str, Any], path: Path, within: tuple[str, ...] = ()
+) -> T.DataType:
+    """One node of a JSON Schema; what has no column type becomes STRING, which keeps its JSON.
+
+    `within` are the references that led here.
+    """
     if isinstance(node, dict) and "$ref" in node:
-        return _convert(_resolve(node["$ref"], root, path), root, path)
+        reference = node["$ref"]
+        if reference in within:
+            raise SpecError(
+                f"$ref {reference!r} refers to itself",
+                where=f"decode.schema_file: {path}",
+                remedy="columns have a fixed depth: describe that part as a string",
+            )
+        return _convert(_resolve(reference, root, path), root, path, (*within, reference))
     kind = node.get("type") if isinstance(node, dict) else None
     if isinstance(kind, list):  # ["string", "null"]: every column is nullable anyway
         kinds = [k for k in kind if k != "null"]
         kind = kinds[0] if len(kinds) == 1 else "string"
     if kind == "object" and "properties" in node:
         fields = [
-            T.StructField(name, _convert(child, root, path))
+            T.StructField(name, _convert(child, root, path, within))
             for name, child in node["properties"].items()
         ]
         return T.StructType(fields)
     if kind == "object":
-        return T.MapType(T.StringType(), _convert(node.get("additionalProperties"), root, path))
+        values = _convert(node.get("additionalProperties"), root, path, within)
+        return T.MapType(T.StringType(), values)
     if kind == "array":
-        return T.ArrayType(_convert(node.get("items"), root, path))
+        return T.ArrayType(_convert(node.get("items"), root, path, within))
     if kind == "string":
         return _FORMATS.get(node.get("format", ""), T.StringType())
     return _SCALARS.get(str(kind), T.StringType())
@@ -123,12 +138,19 @@ def _convert(node: Any, root: dict[str, Any], path: Path) -> T.DataType:
 
 def _resolve(reference: str, root: dict[str, Any], path: Path) -> Any:
     node: Any = root
-    if not reference.startswith("#/"):
+    if not reference.startswith("#"):
         raise SpecError(
             f"$ref {reference!r} leaves the file",
             where=f"decode.schema_file: {path}",
             remedy="bring the definition into the file, under $defs",
         )
-    for part in reference[2:].split("/"):
-        node = node[part]
+    try:
+        for part in reference[1:].split("/")[1:]:
+            node = node[part.replace("~1", "/").replace("~0", "~")]
+    except (KeyError, TypeError) as error:
+        raise SpecError(
+            f"$ref {reference!r} does not exist",
+            where=f"decode.schema_file: {path}",
+            remedy="define it under $defs, or mend the reference",
+        ) from error
     return node

@@ -47,7 +47,9 @@ class ProcessTree(threading.Thread):
             self.samples.append(self._sample())
 
     def close(self) -> None:
-        """Take a last sample and stop."""
+        """Take a last sample and stop. Idempotent."""
+        if self._done.is_set():
+            return
         self._done.set()
         self.join(timeout=10)
         self.samples.append(self._sample())

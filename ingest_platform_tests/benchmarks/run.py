@@ -60,7 +60,7 @@ class Run:
 
 @contextmanager
 def running(contender: Contender, job: Job) -> Iterator[Run]:
-    """Start it; end it when the block ends, as an operator would, and by force if need be."""
+    """Start it; end it with the block: by draining it, or at once if the block was broken off."""
     job.folder.mkdir(parents=True)
     started_at = time.time()
     child = contender.start(job)
@@ -68,9 +68,15 @@ def running(contender: Contender, job: Job) -> Iterator[Run]:
     tree.start()
     try:
         yield Run(started_at, child, tree, contender.timeline(job))
-    finally:
+    except BaseException:
+        child.stop()
+        raise
+    else:
+        # Sampled to here: what a contender needs for its end is none of its figures.
         tree.close()
         _end(child)
+    finally:
+        tree.close()
 
 
 def _end(child: ChildProcess) -> None:

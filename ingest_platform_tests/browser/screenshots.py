@@ -14,10 +14,12 @@ from pathlib import Path
 import click
 
 from ingest_platform_tests.browser.chromium import chromium, missing
-from ingest_platform_tests.browser.pages import ASSET, LINEAGE, OVERVIEW, SENSOR, open_page
+from ingest_platform_tests.browser.pages import ASSET, LINEAGE, SENSOR, open_page
 from ingest_platform_tests.demo_process import DemoProcess
 
-_PAGES = {"asset": ASSET, "overview": OVERVIEW, "lineage": LINEAGE, "sensor": SENSOR}
+_PAGES = {"asset": ASSET, "lineage": LINEAGE, "sensor": SENSOR}
+_HEIGHTS = {"asset": 1500, "lineage": 900, "sensor": 1000}
+_WIDTH = 1400
 _POINTS = 12
 _SETTLE_SECONDS = 3.0  # the graph's layout and the plots are animated
 
@@ -40,6 +42,7 @@ def main(folder: Path, url: str | None) -> None:
             url = demo.url()
         browser = stack.enter_context(chromium())
         for name, page in _PAGES.items():
+            browser.set_window_size(_WIDTH, _HEIGHTS[name])
             open_page(browser, url, page)
             time.sleep(_SETTLE_SECONDS)
             browser.save_screenshot(str(folder / f"{name}.png"))

@@ -1,0 +1,191 @@
+"""A checkpoint that lost files: made good where nothing is at stake, refused everywhere else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest_platform.embedded.kafka import KafkaServer
+from ingest_platform.errors import CheckpointDamagedError
+from ingest_platform_tests.deployed_stream import DeployedStream
+from ingest_platform_tests.topic_records import Place, as_records, produce
+
+pytestmark = pytest.mark.slow
+
+Deploy = Callable[..., DeployedStream]
+MakeTopic = Callable[..., str]
+
+
+def more(kafka: KafkaServer, stream: DeployedStream) -> list[Place]:
+    """Three good records and a bad one."""
+    values = [*(b'{"id":%d}' % n for n in range(3)), b"{"]
+    [topic] = stream.spec.source.all_topics
+    return produce(kafka.bootstrap_servers, topic, as_records(values))
+
+
+def folder(stream: DeployedStream) -> Path:
+    return Path(stream.spec.root) / stream.checkpoint
+
+
+def files(stream: DeployedStream) -> dict[str, bytes]:
+    """Everything that the stream has written, but for its status and leases."""
+    lake = Path(stream.spec.table.path).parent
+    kept = (p for p in lake.rglob("*") if p.is_file() and p.parent.name not in {"lease", "stream"})
+    return {str(p): p.read_bytes() for p in kept}
+
+
+@pytest.fixture
+def stream(
+    spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
+) -> DeployedStream:
+    """A stream with batches 0 and 1 in table, quarantine and checkpoint."""
+    stream = deploy(topic())
+    for _ in range(2):
+        more(kafka, stream)
+        stream.drain(spark)
+    return stream
+
+
+@pytest.fixture
+def places(stream: DeployedStream) -> list[Place]:
+    """What the two batches hold."""
+    [topic] = stream.spec.source.all_topics
+    return [(topic, 0, offset) for offset in range(8)]
+
+
+def test_last_commit_deleted(
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
+) -> None:
+    """Spark runs that batch again, under the same number; the table has it and takes no more."""
+    for name in ("1", ".1.crc"):
+        (folder(stream) / "commits" / name).unlink(missing_ok=True)
+    stream.drain(spark)
+    stream.assert_holds(places)
+    assert [ledger.batch for ledger in stream.ledgers()] == [0, 1]
+    places += more(kafka, stream)
+    stream.drain(spark)
+    stream.assert_holds(places)
+
+
+def truncate(checkpoint: Path) -> None:
+    (checkpoint / "offsets" / "1").write_bytes((checkpoint / "offsets" / "1").read_bytes()[:30])
+
+
+def empty(checkpoint: Path) -> None:
+    (checkpoint / "offsets" / "1").write_bytes(b"")
+
+
+def garble(checkpoint: Path) -> None:
+    text = (checkpoint / "offsets" / "1").read_text()
+    (checkpoint / "offsets" / "1").write_text(text.replace('"0":8', '"0":6'))
+
+
+def lose_offsets(checkpoint: Path) -> None:
+    (checkpoint / "offsets" / "1").unlink()
+
+
+def lose_start(checkpoint: Path) -> None:
+    (checkpoint / "sources" / "0" / "0").unlink()
+    for name in ("1", "0"):
+        (checkpoint / "commits" / name).unlink()
+    (checkpoint / "offsets" / "1").unlink()
+
+
+def lose_metadata(checkpoint: Path) -> None:
+    (checkpoint / "metadata").unlink()
+
+
+def truncate_metadata(checkpoint: Path) -> None:
+    (checkpoint / "metadata").write_text('{"id":"')
+
+
+def delete(checkpoint: Path) -> None:
+    shutil.rmtree(checkpoint)
+
+
+def roll_back(checkpoint: Path) -> None:
+    for name in ("commits/1", "offsets/1"):
+        (checkpoint / name).unlink()
+
+
+def lose_everything_but_metadata(checkpoint: Path) -> None:
+    for name in ("commits", "offsets", "sources"):
+        shutil.rmtree(checkpoint / name)
+
+
+@pytest.mark.parametrize(
+    ("damage", "finding"),
+    [
+        (truncate, "offsets/1 is truncated"),
+        (empty, "offsets/1 is truncated"),
+        (garble, "offsets/1 names other offsets than the table's ledger"),
+        (lose_offsets, "offsets/1 is missing, but commits/1 exists"),
+        (lose_start, "sources/0/0 is missing"),
+        (lose_metadata, "metadata is missing although batches were planned"),
+        (truncate_metadata, "metadata is not what Spark wrote"),
+        (delete, "is missing, but the table holds batch 1"),
+        (roll_back, "it was rolled back"),
+        (lose_everything_but_metadata, "knows batch -1 at most, but the table holds batch 1"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_refused(
+    spark: SparkSession,
+    kafka: KafkaServer,
+    stream: DeployedStream,
+    places: list[Place],
+    damage: Callable[[Path], None],
+    finding: str,
+) -> None:
+    """Starting anyway would read records twice, or skip some; both are found much later."""
+    damage(folder(stream))
+    more(kafka, stream)
+    before = files(stream)
+    with pytest.raises(CheckpointDamagedError, match=finding) as refused:
+        stream.drain(spark)
+    assert refused.value.exit_code == 4
+    assert str(folder(stream)) in str(refused.value)
+    assert files(stream) == before
+    assert stream.held().keys() == set(places)
+
+
+def test_new_checkpoint_on_an_old_table(
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
+) -> None:
+    """Another state path is another checkpoint: batch 0 again, and every record a second time."""
+    stream.edit(state_path=f"{Path(stream.spec.root).parent}/elsewhere")
+    with pytest.raises(CheckpointDamagedError, match="is missing, but the table holds batch 1"):
+        stream.drain(spark)
+    assert stream.held().keys() == set(places)
+
+
+def test_old_checkpoint_on_a_new_table(
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream
+) -> None:
+    """The table was deleted, the checkpoint was not: what it held would be missing for ever."""
+    shutil.rmtree(stream.spec.table.path)
+    more(kafka, stream)
+    with pytest.raises(CheckpointDamagedError, match="the table holds none of stream"):
+        stream.drain(spark)
+    assert not Path(stream.spec.table.path).exists()
+
+
+def test_table_restored_to_an_older_version(
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
+) -> None:
+    """RESTORE takes batches out that the checkpoint counts as done: a person must decide."""
+    path = stream.spec.table.path
+    [version] = [
+        row["version"]
+        for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
+        if '"batch":0,' in (row["userMetadata"] or "")
+    ]
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {version}")
+    more(kafka, stream)
+    with pytest.raises(CheckpointDamagedError, match="the table was rolled back"):
+        stream.drain(spark)
+    assert [row["_kafka_offset"] for row in stream.rows()] == [0, 1, 2]

@@ -1,0 +1,1 @@
+"""The arithmetic of the benchmarks: a wrong figure is worse than none."""
