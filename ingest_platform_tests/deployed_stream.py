@@ -125,7 +125,7 @@ class DeployedStream:
         """Run the driver as a process of its own; its log is beside the spec."""
         return spawn(
             [sys.executable, "-m", module, str(self.file), *arguments],
-            name=f"driver of {self.spec.name}",
+            name=f"driver of {self.file}",
             log=self.file.parent / "driver.log",
             env=self.environ,
         )

@@ -130,7 +130,15 @@ def _commit(entry: Mapping[str, Any]) -> Commit:
         operation=str(entry.get("operation") or ""),
         metrics={name: int(v) for name, v in metrics.items() if str(v).isdigit()},
         ledger=ledger,
+        restored_to=_restored_to(entry),
     )
+
+
+def _restored_to(entry: Mapping[str, Any]) -> int | None:
+    if entry.get("operation") != "RESTORE":
+        return None
+    version = str((entry.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdecimal() else -1
 
 
 @contextmanager

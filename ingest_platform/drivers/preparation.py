@@ -17,8 +17,8 @@ from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
 from ingest_platform.adapters.table_log import TableLog
+from ingest_platform.drivers.table_history import held_positions, newest_ledger
 from ingest_platform.errors import CheckpointDamagedError, SpecError, TopicMissingError
-from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec
 from ingest_platform.stream.checkpoint import Checkpoint
@@ -102,35 +102,22 @@ def prepare(
     table = TableLog(spec.table.path, storage)
     ledger = newest_ledger(table, spec.name)
     if ledger is not None and checkpoint.lineage() is None:
-        held = held_positions(table, spec.name)
+        held = _with_unread(held_positions(table, spec.name), spec, kafka)
         _check_new_session(spec, held, checkpoint.path)
         return Prepared(spec, transform, held)
     checkpoint.agree_with(ledger, spec.name)
     return Prepared(spec, transform, _read_so_far(checkpoint))
 
 
-def newest_ledger(table: TableLog, stream: str) -> Ledger | None:
-    """The ledger of the stream's newest data commit, however much maintenance came after it."""
-    version = table.version()
-    if version is None:
-        return None
-    for limit in (50, 1000, version + 1):
-        for commit in reversed(table.commits(after=max(-1, version - limit), limit=limit)):
-            if commit.ledger and commit.ledger.stream == stream:
-                return commit.ledger
-    return None
-
-
-def held_positions(table: TableLog, stream: str) -> Positions:
-    """Where each partition ends in the table, by the ledgers of its whole log."""
-    version = table.version()
-    ends: dict[str, dict[int, int]] = {}
-    if version is not None:
-        for commit in table.commits(after=-1, limit=version + 1):
-            if commit.ledger and commit.ledger.stream == stream:
-                for r in commit.ledger.offsets:
-                    ends.setdefault(r.topic, {})[r.partition] = r.until
-    return Positions(ends)
+def _with_unread(held: Positions, spec: StreamSpec, kafka: KafkaEnvironment) -> Positions:
+    """`held`, and 0 for partitions of which the table holds nothing: a start must name all."""
+    admin = KafkaAdmin(kafka)
+    return Positions(
+        {
+            topic: {p: held.get(topic, p) or 0 for p in admin.partitions(topic)}
+            for topic in spec.source.all_topics
+        }
+    )
 
 
 def _check_new_session(spec: StreamSpec, held: Positions, checkpoint: str) -> None:

@@ -23,7 +23,6 @@ from types import FrameType
 from typing import Any
 
 import click
-from py4j.protocol import Py4JNetworkError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -58,8 +57,6 @@ log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 22.0
 
 _POLL_SECONDS: Any = 0.25  # PySpark takes fractions, though its annotation says int
-
-_JVM_GONE = (Py4JNetworkError, ConnectionError)
 
 
 @dataclass(frozen=True)
@@ -122,10 +119,13 @@ class StreamDriver:
                 self._stream(spark, prepared, lease, progress, status)
             progress.turn(StreamState.STOPPED, self._end_reason or "caught up")
         except BaseException as error:
-            if self._end_asked.is_set() and isinstance(self._failure or error, _JVM_GONE):
-                # A signal to the whole process group ended the JVM too. Its batch is as any batch
-                # that a kill interrupts: the next driver repeats it.
-                progress.turn(StreamState.STOPPED, f"{self._end_reason}, which ended the JVM too")
+            if self._end_asked.is_set() and not isinstance(self._failure or error, IngestError):
+                # Mostly a signal to the whole process group, which ended the JVM too. The batch is
+                # as any that a kill interrupts: the next driver repeats it.
+                log.warning("the last batch was interrupted: %s", self._failure or error)
+                progress.turn(
+                    StreamState.STOPPED, f"{self._end_reason}; the last batch was cut off"
+                )
                 return
             failure = classify(self._failure or error, where=f"stream {self._spec.name}")
             self._report_failure(progress, failure)
@@ -172,7 +172,9 @@ class StreamDriver:
                 reserved=tables.columns.reserved,
                 session=session,
                 ranges=self._checkpoint.ranges,
-                reread=lambda ranges: read_ranges(spark, options, ranges),
+                reread=lambda ranges: read_ranges(
+                    spark, options, ranges, f"ingest-{self._spec.name}-again"
+                ),
                 read_footer=footer_reader(self._spec.table.path, self._storage),
                 committed=checkpointer.committed,
                 fence=lambda: self._fence(lease),

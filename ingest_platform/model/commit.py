@@ -23,6 +23,8 @@ class Commit:
         metrics: The writer's counts, such as `numFiles` and `numOutputBytes`.
         ledger: The batch's account; None for a commit that is not the stream's, or whose ledger
             cannot be read (which `ingest-platform audit` reports).
+        restored_to: The version whose content a RESTORE brought back; -1 where it names a time
+            only, which may have been before anything. None for other commits.
     """
 
     version: int
@@ -30,3 +32,4 @@ class Commit:
     operation: str
     metrics: Mapping[str, int] = field(default_factory=_no_metrics)
     ledger: Ledger | None = None
+    restored_to: int | None = None

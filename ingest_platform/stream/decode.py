@@ -33,6 +33,8 @@ COORDINATES: Final = {
     "_kafka_timestamp": "timestamp",
 }
 
+RAW: Final = {"_raw_key": "key", "_raw_value": "value"}
+
 # What a field may be called to become a column: no escaping needed in any reader.
 COLUMN_NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 
@@ -44,7 +46,12 @@ _CALENDAR: Final = ("TIMESTAMP '0001-01-01T00:00:00Z'", "TIMESTAMP '9999-12-31T2
 
 
 def decode(
-    records: DataFrame, schema: T.StructType, spec: DecodeSpec, reserved: Collection[str] = ()
+    records: DataFrame,
+    schema: T.StructType,
+    spec: DecodeSpec,
+    reserved: Collection[str] = (),
+    *,
+    raw: bool = False,
 ) -> DataFrame:
     """Decode the value of each Kafka record, keeping every record.
 
@@ -53,6 +60,7 @@ def decode(
         schema: The data columns.
         spec: Policies.
         reserved: Further columns of the table that no unexpected field may fill.
+        raw: Keep the record's bytes, as `_raw_key` and `_raw_value`.
 
     Returns:
         `_kafka_*`, the data columns, `_reason` (null for a good record) and, unless unexpected
@@ -74,11 +82,13 @@ def decode(
     if spec.timestamp_format:
         options["timestampFormat"] = spec.timestamp_format
     columns = [F.col(source).alias(name) for name, source in COORDINATES.items()]
+    columns += [F.col(source).alias(name) for name, source in RAW.items() if raw]
     columns += [F.from_json(enveloped, envelope, options).alias(_ROW), _value_state(text)]
     if spec.unexpected_fields != "ignore":
         columns.append(unexpected_fields(text, schema).alias(UNEXPECTED))
     parsed = records.select(*columns)
     rest = [UNEXPECTED] if spec.unexpected_fields != "ignore" else []
+    rest += [*RAW] if raw else []
     return parsed.select(
         *COORDINATES,
         *[_document()[name].alias(name) for name in schema.names],

@@ -15,11 +15,18 @@ from pyspark.sql import types as T  # noqa: N812
 
 from ingest_platform.model.offsets import OffsetRange
 from ingest_platform.spec import DecodeSpec
-from ingest_platform.stream.decode import COORDINATES, REASON, UNDECODABLE, beyond_calendar, decode
+from ingest_platform.stream.decode import (
+    COORDINATES,
+    RAW,
+    REASON,
+    UNDECODABLE,
+    beyond_calendar,
+    decode,
+)
 from ingest_platform.stream.table import QUARANTINE_SCHEMA
 from ingest_platform.stream.transaction import Transaction
 
-# Above this many, a join against the coordinates costs more than decoding the range again.
+# Above this many, looking each coordinate up costs more than decoding the whole range again.
 _LISTED_AT_MOST = 20_000
 
 
@@ -54,18 +61,10 @@ def rejected_rows(
     """
     if len(rejected) <= _LISTED_AT_MOST:
         records = records.filter(_among(rejected))
-    raw = [F.col(name).alias(f"_raw_{name}") for name in ("key", "value")]
-    # Decoding drops the raw value on the good path; here the two are joined again by coordinate,
-    # which is cheap for few records and exact for many.
-    decoded = decode(records, schema, spec, reserved).filter(F.col(REASON).isNotNull())
-    source = records.select(*[F.col(c).alias(name) for name, c in COORDINATES.items()], *raw)
-    joined = decoded.drop("_kafka_timestamp").join(
-        source, ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
-    )
-    return joined.select(
+    decoded = decode(records, schema, spec, reserved, raw=True).filter(F.col(REASON).isNotNull())
+    return decoded.select(
         *COORDINATES,
-        F.col("_raw_key").alias("key"),
-        F.col("_raw_value").alias("value"),
+        *[F.col(name).alias(column) for name, column in RAW.items()],
         F.col(REASON).alias("reason"),
         _detail(schema).alias("detail"),
     )

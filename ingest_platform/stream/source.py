@@ -58,9 +58,14 @@ def read_stream(
 
 
 def read_ranges(
-    spark: SparkSession, options: Mapping[str, str], ranges: Iterable[OffsetRange]
+    spark: SparkSession, options: Mapping[str, str], ranges: Iterable[OffsetRange], group: str
 ) -> DataFrame:
-    """Read exactly these ranges once more, as a batch."""
+    """Read exactly these ranges once more, as a batch.
+
+    `group` is the consumers' group id, always the same: Spark keeps consumers and what they have
+    fetched in pools by group and partition, and the fresh id that each batch query gets otherwise
+    fills them with a gigabyte before anything times out.
+    """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, int]] = {}
     for r in ranges:
@@ -68,6 +73,7 @@ def read_ranges(
         until.setdefault(r.topic, {})[r.partition] = r.until
     assign = Positions(start)
     reader = spark.read.format("kafka").options(**options).option("failOnDataLoss", "true")
+    reader = reader.option("kafka.group.id", group)
     partitions = {topic: sorted(p) for topic, p in start.items()}
     return (
         reader.option("assign", json.dumps(partitions))

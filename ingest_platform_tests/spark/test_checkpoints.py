@@ -1,7 +1,8 @@
-"""A checkpoint that lost files: made good where nothing is at stake, refused everywhere else."""
+"""Checkpoint and table that tell different stories: mended where nothing is at stake, else refused."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -36,39 +37,6 @@ def files(stream: DeployedStream) -> dict[str, bytes]:
     lake = Path(stream.spec.table.path).parent
     kept = (p for p in lake.rglob("*") if p.is_file() and p.parent.name not in {"lease", "stream"})
     return {str(p): p.read_bytes() for p in kept}
-
-
-@pytest.fixture
-def stream(
-    spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
-) -> DeployedStream:
-    """A stream with batches 0 and 1 in table, quarantine and checkpoint."""
-    stream = deploy(topic())
-    for _ in range(2):
-        more(kafka, stream)
-        stream.drain(spark)
-    return stream
-
-
-@pytest.fixture
-def places(stream: DeployedStream) -> list[Place]:
-    """What the two batches hold."""
-    [topic] = stream.spec.source.all_topics
-    return [(topic, 0, offset) for offset in range(8)]
-
-
-def test_last_commit_deleted(
-    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
-) -> None:
-    """Spark runs that batch again, under the same number; the table has it and takes no more."""
-    for name in ("1", ".1.crc"):
-        (folder(stream) / "commits" / name).unlink(missing_ok=True)
-    stream.drain(spark)
-    stream.assert_holds(places)
-    assert [ledger.batch for ledger in stream.ledgers()] == [0, 1]
-    places += more(kafka, stream)
-    stream.drain(spark)
-    stream.assert_holds(places)
 
 
 def truncate(checkpoint: Path) -> None:
@@ -117,56 +85,94 @@ def lose_everything_but_metadata(checkpoint: Path) -> None:
         shutil.rmtree(checkpoint / name)
 
 
-@pytest.mark.parametrize(
-    ("damage", "finding"),
-    [
-        (truncate, "offsets/1 is truncated"),
-        (empty, "offsets/1 is truncated"),
-        (garble, "offsets/1 names other offsets than the table's ledger"),
-        (lose_offsets, "offsets/1 is missing, but commits/1 exists"),
-        (lose_start, "sources/0/0 is missing"),
-        (lose_metadata, "metadata is missing although batches were planned"),
-        (truncate_metadata, "metadata is not what Spark wrote"),
-        (delete, "is missing, but the table holds batch 1"),
-        (roll_back, "it was rolled back"),
-        (lose_everything_but_metadata, "knows batch -1 at most, but the table holds batch 1"),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
-def test_refused(
-    spark: SparkSession,
-    kafka: KafkaServer,
-    stream: DeployedStream,
-    places: list[Place],
-    damage: Callable[[Path], None],
-    finding: str,
-) -> None:
-    """Starting anyway would read records twice, or skip some; both are found much later."""
-    damage(folder(stream))
-    more(kafka, stream)
-    before = files(stream)
-    with pytest.raises(CheckpointDamagedError, match=finding) as refused:
+DAMAGES = {
+    truncate: "offsets/1 is truncated",
+    empty: "offsets/1 is truncated",
+    garble: "offsets/1 names other offsets than the table's ledger",
+    lose_offsets: "offsets/1 is missing, but commits/1 exists",
+    lose_start: "sources/0/0 is missing",
+    lose_metadata: "metadata is missing although batches were planned",
+    truncate_metadata: "metadata is not what Spark wrote",
+    delete: "is missing, but the table holds data",
+    roll_back: "it was rolled back",
+    lose_everything_but_metadata: "knows batch -1 at most, but the table holds batch 1",
+}
+
+
+@pytest.fixture
+def stream(
+    spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
+) -> DeployedStream:
+    """A stream of two partitions with batches 0 and 1; partition 1 has never had a record."""
+    stream = deploy(topic(2))
+    for _ in range(2):
+        more(kafka, stream)
         stream.drain(spark)
-    assert refused.value.exit_code == 4
-    assert str(folder(stream)) in str(refused.value)
-    assert files(stream) == before
-    assert stream.held().keys() == set(places)
+    return stream
 
 
-def test_new_checkpoint_on_an_old_table(
-    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
-) -> None:
-    """Another state path is another checkpoint: batch 0 again, and every record a second time."""
-    stream.edit(state_path=f"{Path(stream.spec.root).parent}/elsewhere")
-    with pytest.raises(CheckpointDamagedError, match="is missing, but the table holds batch 1"):
-        stream.drain(spark)
-    assert stream.held().keys() == set(places)
+def read(stream: DeployedStream, until: int = 8) -> list[Place]:
+    """What the two batches hold."""
+    [topic] = stream.spec.source.all_topics
+    return [(topic, 0, offset) for offset in range(until)]
 
 
-def test_old_checkpoint_on_a_new_table(
+def test_last_commit_deleted(
     spark: SparkSession, kafka: KafkaServer, stream: DeployedStream
 ) -> None:
-    """The table was deleted, the checkpoint was not: what it held would be missing for ever."""
+    """Spark runs that batch again, under the same number; the table has it and takes no more."""
+    (folder(stream) / "commits" / "1").unlink()
+    stream.drain(spark)
+    stream.assert_holds(read(stream))
+    assert [ledger.batch for ledger in stream.ledgers()] == [0, 1]
+    more(kafka, stream)
+    stream.drain(spark)
+    stream.assert_holds(read(stream, until=12))
+
+
+def test_damage_is_refused(spark: SparkSession, kafka: KafkaServer, stream: DeployedStream) -> None:
+    """Starting anyway would read records twice, or skip some; both are found much later."""
+    more(kafka, stream)
+    whole = folder(stream).with_name("whole")
+    shutil.copytree(folder(stream), whole)
+    for damage, finding in DAMAGES.items():
+        damage(folder(stream))
+        before = files(stream)
+        with pytest.raises(CheckpointDamagedError, match=finding) as refused:
+            stream.drain(spark)
+        assert refused.value.exit_code == 4
+        assert str(folder(stream)) in str(refused.value)
+        assert files(stream) == before, damage
+        shutil.rmtree(folder(stream), ignore_errors=True)
+        shutil.copytree(whole, folder(stream))
+    stream.drain(spark)
+    stream.assert_holds(read(stream, until=12))
+
+
+def test_new_session_where_the_table_ends(
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream
+) -> None:
+    """What the message says to write must work as it stands, also for partitions without records."""
+    shutil.rmtree(folder(stream))
+    more(kafka, stream)
+    with pytest.raises(CheckpointDamagedError) as refused:
+        stream.drain(spark)
+    start = json.loads(refused.value.remedy.partition("starting_offsets: ")[2])
+    stream.edit(source={"starting_offsets": start})
+    stream.drain(spark)
+    stream.assert_holds(read(stream, until=12))
+
+
+def test_state_moved_elsewhere(spark: SparkSession, stream: DeployedStream) -> None:
+    """Another state path is another checkpoint: batch 0 again, and every record a second time."""
+    stream.edit(state_path=f"{Path(stream.spec.root).parent}/elsewhere")
+    with pytest.raises(CheckpointDamagedError, match="is missing, but the table holds data"):
+        stream.drain(spark)
+    assert stream.held().keys() == set(read(stream))
+
+
+def test_table_deleted(spark: SparkSession, kafka: KafkaServer, stream: DeployedStream) -> None:
+    """The checkpoint was not: what the table held would be missing for ever."""
     shutil.rmtree(stream.spec.table.path)
     more(kafka, stream)
     with pytest.raises(CheckpointDamagedError, match="the table holds none of stream"):
@@ -175,17 +181,21 @@ def test_old_checkpoint_on_a_new_table(
 
 
 def test_table_restored_to_an_older_version(
-    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream, places: list[Place]
+    spark: SparkSession, kafka: KafkaServer, stream: DeployedStream
 ) -> None:
-    """RESTORE takes batches out that the checkpoint counts as done: a person must decide."""
-    path = stream.spec.table.path
-    [version] = [
+    """RESTORE takes batches out that the checkpoint counts as done; they must come again."""
+    table = f"delta.`{stream.spec.table.path}`"
+    [first] = [
         row["version"]
-        for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
+        for row in spark.sql(f"DESCRIBE HISTORY {table}").collect()
         if '"batch":0,' in (row["userMetadata"] or "")
     ]
-    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {version}")
+    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {first}")
     more(kafka, stream)
     with pytest.raises(CheckpointDamagedError, match="the table was rolled back"):
         stream.drain(spark)
+    shutil.rmtree(folder(stream))
+    with pytest.raises(CheckpointDamagedError) as refused:
+        stream.drain(spark)
+    assert '{"0": 4, "1": 0}' in refused.value.remedy
     assert [row["_kafka_offset"] for row in stream.rows()] == [0, 1, 2]
