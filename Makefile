@@ -21,6 +21,7 @@ $(VENV)/.synced: uv.lock pyproject.toml bootstrap/environment.py
 
 $(VENV)/.ready: $(VENV)/.synced ingest_platform/spark/jars.lock.toml
 	$(RUN)/ingest-platform setup
+	-$(RUN)/ingest-platform jars warm  # drivers start without it too, some seconds slower
 	@touch $@
 
 demo: $(VENV)/.ready  ## Everything on this machine, with the UI; SECONDS=180 ends by itself and audits

@@ -106,6 +106,7 @@ def prepare(
         _check_new_session(spec, held, checkpoint.path)
         return Prepared(spec, transform, held)
     checkpoint.agree_with(ledger, spec.name)
+    checkpoint.remove_stale_checksums()
     return Prepared(spec, transform, _read_so_far(checkpoint))
 
 

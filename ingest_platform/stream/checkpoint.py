@@ -8,6 +8,7 @@ Both are what a restart will use, so they are the truth about what a batch reads
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
 from ingest_platform.adapters.objects import ObjectStore
@@ -18,6 +19,8 @@ from ingest_platform.model.offsets import OffsetRanges, Positions
 _REMEDY: Final = (
     "nothing was changed; docs/operations.md, 'A damaged checkpoint', says how to go on"
 )
+
+_CHECKSUM: Final = re.compile(r"\.(\d+)\.crc")
 
 
 class Checkpoint:
@@ -119,6 +122,19 @@ class Checkpoint:
             raise self._damaged(
                 f"offsets/{ledger.batch}", "names other offsets than the table's ledger"
             )
+
+    def remove_stale_checksums(self) -> None:
+        """Remove Hadoop's `.N.crc` where the file `N` itself is gone.
+
+        Spark runs that batch again then, and fails to write `N` as long as the old checksum is
+        there: for ever, if nobody removes it.
+        """
+        for folder in ("offsets", "commits"):
+            batches = set(self._batches(folder))
+            for key in self._objects.list(f"{self._prefix}/{folder}"):
+                match = _CHECKSUM.fullmatch(key.rpartition("/")[2])
+                if match and int(match[1]) not in batches:
+                    self._objects.delete(key)
 
     def _initial(self) -> Positions:
         raw = self._objects.get(f"{self._prefix}/sources/0/0")

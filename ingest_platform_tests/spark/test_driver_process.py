@@ -127,9 +127,6 @@ def test_file_with_two_streams(deploy: Deploy, topic: MakeTopic) -> None:
     code, output = run(stream)
     assert code == 2
     assert_clear(output, "2 streams found", "stream, other", "--name")
-    code, output = run(stream, "--name", "none")
-    assert code == 2
-    assert_clear(output, "0 streams match 'none'")
 
 
 def test_no_java(deploy: Deploy, topic: MakeTopic, tmp_path: Path) -> None:
