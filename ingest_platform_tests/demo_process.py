@@ -18,9 +18,7 @@ import httpx
 
 from ingest_platform.embedded.dagster_dev import DagsterDev
 from ingest_platform.embedded.leftovers import end_all, owned_by
-from ingest_platform.embedded.process import ChildProcess
-
-REPOSITORY = Path(__file__).parents[1]
+from ingest_platform.embedded.process import ChildProcess, spawn
 
 _URL = re.compile(r"(http://127\.0\.0\.1:\d+)/assets/clicks")
 _POLL_SECONDS = 0.2
@@ -40,18 +38,11 @@ class DemoProcess:
         log = folder.with_name(f"{folder.name}.log")
         env = {**os.environ, "INGEST_DEMO_DIR": str(folder), "INGEST_REPORT_EVERY": report_every}
         command = [sys.executable, "-m", "ingest_platform.cli", "demo", *options]
-        with log.open("wb") as output:
-            popen = subprocess.Popen(
-                command,
-                cwd=REPOSITORY,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # As in a terminal of its own: signals of the test run do not reach it.
-                start_new_session=True,
-            )
-        return cls(folder, popen, log)
+        log.unlink(missing_ok=True)
+        # In a session of its own, as in another terminal. If the test run is killed, so is the
+        # demo, and its watchdog cleans up.
+        child = spawn(command, name="demo", log=log, env=env)
+        return cls(folder, child.popen, log)
 
     @property
     def output(self) -> str:
@@ -93,7 +84,7 @@ class DemoProcess:
             with suppress(OSError):
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if command and (int(entry.name) in marked or f"{self.folder}/" in f"{command}/"):
-                    found.append(f"{entry.name} {command[:200]}")
+                    found.append(f"{entry.name} {command}")
         return found
 
     def wait_until_gone(self, seconds: float = 20) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,13 +27,13 @@ from ingest_platform.maintain.audit_run import AuditTarget, run_audit
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.status import Status
+from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
 from ingest_platform.spec.files import COMPONENT_TYPE
 from ingest_platform_tests.topic_records import Place
 
 DRIVER = "ingest_platform.drivers.stream"
 
-_CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _PLACE = ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
 
 
@@ -46,14 +46,14 @@ class SharedSessionDriver(StreamDriver):
 
     @contextmanager
     def _session(self, diagnostics: Diagnostics) -> Iterator[SparkSession]:
-        # The session was made for S3, which a checkpoint on a local path does not fit.
-        manager = self._spark.conf.get(_CHECKPOINT_MANAGER)
-        if not self._spec.root.startswith("s3a://"):
-            self._spark.conf.unset(_CHECKPOINT_MANAGER)
+        conf = S3_CHECKPOINTS if self._spec.root.startswith("s3a://") else {}
+        for key, value in conf.items():
+            self._spark.conf.set(key, value)
         try:
             yield self._spark
         finally:
-            self._spark.conf.set(_CHECKPOINT_MANAGER, manager)
+            for key in conf:
+                self._spark.conf.unset(key)
 
 
 def spec_document(
@@ -116,9 +116,12 @@ class DeployedStream:
         document["attributes"] = _merged(document["attributes"], attributes)
         self.file.write_text(yaml.safe_dump(document))
 
-    def drain(self, spark: SparkSession) -> None:
-        """Run the driver here until the topic is read; its errors are the driver's own."""
-        options = Options(available_now=True, log_dir=self.file.parent / "logs")
+    def drain(self, spark: SparkSession, reached: Callable[[str], None] = lambda _: None) -> None:
+        """Run the driver here until the topic is read; its errors are the driver's own.
+
+        `reached` is told each phase of a batch as it ends.
+        """
+        options = Options(available_now=True, log_dir=self.file.parent / "logs", reached=reached)
         SharedSessionDriver(spark, self.spec, self.environ, options).run()
 
     def start(self, *arguments: str, module: str = DRIVER) -> ChildProcess:

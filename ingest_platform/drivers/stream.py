@@ -42,6 +42,7 @@ from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport, JvmReport, RunsAt, Status
+from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spark.session import open_session
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec, load_spec
 from ingest_platform.stream.batch import BatchWriter, StreamContext
@@ -136,9 +137,11 @@ class StreamDriver:
 
     def _session(self, diagnostics: Diagnostics):  # noqa: ANN202  (a context manager of SparkSession)
         paths = (self._spec.table.path, self._spec.table.quarantine, self._spec.root)
-        files = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
+        conf = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
+        if self._spec.root.startswith("s3a://"):
+            conf |= S3_CHECKPOINTS
         return open_session(
-            self._spec.spark.model_copy(update={"conf": files | self._spec.spark.conf}),
+            self._spec.spark.model_copy(update={"conf": conf | self._spec.spark.conf}),
             self._storage,
             app_name=f"ingest-{self._spec.name}",
             environ=self._environ,

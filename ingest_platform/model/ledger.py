@@ -116,5 +116,5 @@ class Ledger:
                 max_event_time=body.get("max_event_time"),
                 lag=body.get("lag", {}),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"ledger lacks or garbles {error}") from error

@@ -78,8 +78,12 @@ S3A: Final[Mapping[str, str]] = {
     "spark.hadoop.fs.s3a.attempts.maximum": "10",
     "spark.hadoop.fs.s3a.connection.timeout": "30s",
     "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
-    # Checkpoints are committed by an upload that is completed or aborted, never by a rename,
-    # which on S3 is a copy and not atomic.
+}
+
+# For queries whose checkpoint is on S3, wherever their table is; no other file system can do it. A
+# file is committed by an upload that is completed or aborted, never by a rename, which on S3 is a
+# copy and not atomic.
+S3_CHECKPOINTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
     ),
@@ -102,7 +106,7 @@ def session_conf(
         spark: The spec's part on Spark.
         storage: Endpoint and credentials.
         jars: The class path that the jar lock gives.
-        on_s3: Whether table or state lie on S3, which the checkpoint manager must fit.
+        on_s3: Whether table or state lie on S3.
         scratch: Folder for shuffle and spill files; Spark's default if None.
 
     Raises:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
 from pydantic import ValidationError
 
 from ingest_platform.errors import SecretInSpecError, SpecError
@@ -19,6 +20,10 @@ COMPONENT_TYPE = "ingest_platform.KafkaDeltaTable"
 _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|credential|jaas|access\.?key", re.IGNORECASE
 )
+# Keys that name where a secret is, or what fetches it.
+_NO_SECRET_KEY = re.compile(r"(provider|path|location|file|class)$", re.IGNORECASE)
+_REFERENCE = re.compile(r"""\{\{\s*env(\.\w+|\(\s*['"]\w+['"]\s*\))\s*\}\}""")
+_PASSWORD_IN_TEXT = re.compile(r"""password\s*=\s*["']?[^"'\s;]""", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
     r"\bAKIA[0-9A-Z]{16}\b|password\s*=|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
 )
@@ -81,20 +86,27 @@ def parse_attributes(attributes: Any, environ: Mapping[str, str], *, where: str)
         raise _spec_error(error, where) from None
 
 
-def refuse_literal_secrets(value: Any, *, where: str, field: str = "") -> None:
+def refuse_literal_secrets(value: Any, *, where: str, field: str = "", key: str = "") -> None:
     """Walk the unrendered attributes; a secret may only be a reference to the environment."""
     children = _children(value, field)
     if children is not None:
-        for _, inner, name in children:
-            refuse_literal_secrets(inner, where=where, field=name)
-    elif isinstance(value, str) and "{{" not in value:
-        leaf = field.rpartition(".")[2] if "options" not in field else field
-        if _SECRET_KEY.search(leaf) or _SECRET_VALUE.search(value):
-            raise SecretInSpecError(
-                "a secret stands literally in the spec",  # never quote the value itself
-                where=f"{where}: {field}",
-                remedy="put it into the environment and write '{{ env.NAME }}' here",
-            )
+        for child, inner, name in children:
+            inner_key = child if isinstance(child, str) else key
+            refuse_literal_secrets(inner, where=where, field=name, key=inner_key)
+    elif isinstance(value, str) and _holds_secret(key, value):
+        raise SecretInSpecError(
+            "a secret stands literally in the spec",  # never quote the value itself
+            where=f"{where}: {field}",
+            remedy="put it into the environment and write '{{ env.NAME }}' here",
+        )
+
+
+def _holds_secret(key: str, value: str) -> bool:
+    literal = _REFERENCE.sub("", value)
+    if "jaas" in key.lower() and literal != value:  # a login line around references
+        return bool(_PASSWORD_IN_TEXT.search(literal))
+    named = _SECRET_KEY.search(key) and not _NO_SECRET_KEY.search(key)
+    return bool((named and literal.strip()) or _SECRET_VALUE.search(literal))
 
 
 def _children(value: Any, field: str) -> list[tuple[Any, Any, str]] | None:
@@ -121,7 +133,7 @@ class _Env:
         return value
 
     def __getattr__(self, name: str) -> str:
-        if name.startswith(("jinja", "__")):
+        if name.startswith(("jinja", "__")) or name in {"unsafe_callable", "alters_data"}:
             raise AttributeError(name)  # Jinja probes for its own markers
         return self(name)
 
@@ -134,8 +146,9 @@ def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "")
     if not isinstance(value, str) or "{{" not in value:
         return value
     try:
-        # Nothing is rendered into HTML here: escaping would corrupt passwords and paths.
-        environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701
+        # Nothing is rendered into HTML here: escaping would corrupt passwords and paths. Sandboxed,
+        # since specs of pull requests are checked on machines that their authors may not enter.
+        environment = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
         return environment.from_string(value).render(env=_Env(environ))
     except KeyError as error:
         raise SpecError(
@@ -143,7 +156,7 @@ def _render(value: Any, environ: Mapping[str, str], where: str, field: str = "")
             where=f"{where}: {field}",
             remedy=f"export {error.args[0]}=... or give a default: env('{error.args[0]}', '...')",
         ) from error
-    except TemplateError as error:
+    except Exception as error:  # whatever an expression may raise
         raise SpecError(
             f"template cannot be rendered: {error}",
             where=f"{where}: {field}",

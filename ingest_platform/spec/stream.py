@@ -19,6 +19,13 @@ from ingest_platform.spec.supervision import SupervisionSpec
 
 COORDINATES = ("_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp")
 
+# Spark's options are the same in any case.
+_RESERVED_OPTIONS = {
+    *("subscribe", "subscribepattern", "assign", "startingoffsets", "startingtimestamp"),
+    *("startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "failondataloss"),
+    *("maxoffsetspertrigger", "kafka.bootstrap.servers"),
+}
+
 _positive = Annotated[int, Field(gt=0)]
 
 
@@ -61,8 +68,7 @@ class SourceSpec(Frozen):
             raise ValueError("give either `topic` or `topics`")
         if self.starting_timestamp and self.starting_timestamp.tzinfo is None:
             raise ValueError("`starting_timestamp` needs a time zone, e.g. 2026-01-31T00:00:00Z")
-        reserved = {"subscribe", "startingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss"}
-        taken = sorted(reserved & self.options.keys())
+        taken = sorted(name for name in self.options if name.lower() in _RESERVED_OPTIONS)
         if taken:
             raise ValueError(f"`options` may not set {', '.join(taken)}: the platform does")
         return self

@@ -308,3 +308,20 @@ def test_path_with_odd_characters(
     places += produce(kafka.bootstrap_servers, name, as_records([b'{"id":2}', b"{"]))
     stream.drain(spark)
     stream.assert_holds(places)
+
+
+def test_table_on_s3_with_state_on_a_disk(
+    spark: SparkSession,
+    kafka: KafkaServer,
+    topic: MakeTopic,
+    deploy: Deploy,
+    s3: S3Bucket,
+    tmp_path: Path,
+) -> None:
+    """Checkpoints on a disk are faster; each needs the writer that fits its file system."""
+    name = topic()
+    stream = deploy(name, s3=s3, state_path=str(tmp_path / "state"))
+    places = produce(kafka.bootstrap_servers, name, as_records([b'{"id":1}', b"{"]))
+    stream.drain(spark)
+    stream.assert_holds(places)
+    assert (tmp_path / "state" / "streams" / "stream" / "checkpoint" / "commits" / "0").exists()
