@@ -34,7 +34,7 @@ test: $(VENV)/.ready  ## All tests against real Kafka, S3, Spark and Dagster
 	$(RUN)/python -m pytest --durations=15
 
 test-fast: $(VENV)/.synced  ## Unit tests without a JVM
-	$(RUN)/python -m pytest -m "not slow and not fault" -q
+	$(RUN)/python -m pytest ingest_platform_tests/unit -m "not slow and not fault" -q
 
 test-faults: $(VENV)/.ready  ## Kills, races, lost responses
 	$(RUN)/python -m pytest -m fault --durations=15

@@ -25,6 +25,18 @@ if TYPE_CHECKING:  # importing Spark takes longer than many a test
     from ingest_platform_tests.deployed_stream import DeployedStream
 
 
+_SERVERS = {"kafka", "s3_server"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a server are slow, so that `make test-fast` needs no Java and no jars."""
+    for item in items:
+        wanted = set(getattr(item, "fixturenames", ()))
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if wanted & _SERVERS or "s3" in params.values():
+            item.add_marker(pytest.mark.slow)
+
+
 @dataclass(frozen=True)
 class S3Bucket:
     """A fresh bucket on the shared S3 server.

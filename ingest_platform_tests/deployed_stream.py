@@ -142,13 +142,19 @@ class DeployedStream:
         commits = TableLog(self.spec.table.path, self.storage).commits(after=-1)
         return [c.ledger for c in commits if c.ledger]
 
+    def delta(self, path: str | None = None) -> DeltaTable:
+        """The table, or the one at `path`, as delta-rs reads it."""
+        path = path or self.spec.table.path
+        options = storage_options(self.storage) if path.startswith("s3a://") else None
+        return DeltaTable(path, storage_options=options)
+
     def rows(self) -> list[dict[str, Any]]:
         """The table's rows, in the order of their coordinates."""
-        return _in_order(self._read(self.spec.table.path))
+        return _in_order(self.delta().to_pyarrow_table())
 
     def rejected(self) -> list[dict[str, Any]]:
         """The quarantine's rows, in the order of their coordinates."""
-        return _in_order(self._read(self.spec.table.quarantine))
+        return _in_order(self.delta(self.spec.table.quarantine).to_pyarrow_table())
 
     def held(self) -> Counter[Place]:
         """How often each record is in table or quarantine."""
@@ -171,10 +177,6 @@ class DeployedStream:
         assert held == wanted, f"too often: {held - wanted}; missing: {wanted - held}"
         report = self.audit()
         assert report.clean, report.findings
-
-    def _read(self, path: str) -> pa.Table:
-        options = storage_options(self.storage) if path.startswith("s3a://") else None
-        return DeltaTable(path, storage_options=options).to_pyarrow_table()
 
 
 def _in_order(table: pa.Table) -> list[dict[str, Any]]:

@@ -32,7 +32,8 @@ class LagProbe:
         Raises:
             KafkaUnreachableError, TopicMissingError: The broker cannot say.
         """
-        return behind(read, self._admin.latest(self._topics))
+        found = behind(read, self._admin.latest(self._topics))
+        return {partition: records for partition, records in found.items() if records}
 
     def oldest_unread(
         self, read: Positions, behind: Mapping[str, int], timeout: float = 2.0

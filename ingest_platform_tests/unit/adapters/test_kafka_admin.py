@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ingest_platform.adapters.kafka_admin import KafkaAdmin, Retention, behind
+from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.errors import KafkaUnreachableError, TopicMissingError
 from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import KafkaEnvironment
@@ -64,3 +65,11 @@ def test_unreachable_broker():
 def test_behind_counts_unread_offsets():
     latest = Positions({"t": {0: 10, 1: 5, 2: 3}})
     assert behind(Positions({"t": {0: 4, 1: 6}}), latest) == {"t-0": 6, "t-1": 0, "t-2": 3}
+
+
+def test_a_partition_that_is_read_to_its_end_is_not_behind(kafka, topic):
+    """An empty answer is how a driver knows that it has caught up."""
+    probe = LagProbe(KafkaEnvironment(bootstrap_servers=kafka.bootstrap_servers), (topic,))
+    assert probe.behind(Positions({topic: {0: 1, 1: 1, 2: 0}})) == {f"{topic}-0": 3}
+    assert probe.behind(Positions({topic: {0: 4, 1: 1, 2: 0}})) == {}
+    probe.close()

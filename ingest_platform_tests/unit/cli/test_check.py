@@ -124,6 +124,7 @@ def test_a_broken_spec_is_a_finding_beside_the_others(run, deployment, monkeypat
     assert any(f["stream"] == "clicks" for f in found)
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_a_secret_in_a_spec_is_found_and_not_shown(run, deployment):
     deployment.declare("clicks", extra='  description: "password=hunter2hunter2"\n')
     result = run("check", "clicks", "--json")

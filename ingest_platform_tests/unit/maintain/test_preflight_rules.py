@@ -278,6 +278,7 @@ def test_a_silent_broker_is_an_environment_fault():
 # --- versions ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_this_machine_fits_its_lock():
     """The lock and the environment that the tests run in were made for each other."""
     bad = [f for f in check_machine(os.environ, (3, 11)) if f.level is Level.ERROR]
@@ -302,12 +303,14 @@ def test_a_lock_for_other_versions_is_refused_with_both_sides(tmp_path):
     assert exit_code(found) == 3
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_jars_that_are_not_downloaded_yet_are_a_warning(tmp_path):
     finding = only(check_machine({**os.environ, "INGEST_JAR_CACHE": str(tmp_path)}, (3, 11)))
     assert finding.level is Level.WARNING
     assert "are not in" in finding.what
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_a_jar_that_was_copied_into_sparks_folder_is_found(monkeypatch):
     from ingest_platform.maintain.preflight import versions
 

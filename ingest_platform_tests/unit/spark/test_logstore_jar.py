@@ -31,6 +31,7 @@ def delta_storage(java: Java) -> Path:
     return next(jar for jar in jars if jar.name.startswith("delta-storage-"))
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_two_first_starts_at_once_share_one_jar(
     tmp_path: Path, java: Java, delta_storage: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_two_first_starts_at_once_share_one_jar(
         }
 
 
+@pytest.mark.slow  # needs Java and the jars
 def test_source_that_does_not_compile_is_named(tmp_path: Path, java: Java) -> None:
     source = tmp_path / "Broken.java"
     source.write_text("public class Broken { int x = nonsense; }")
