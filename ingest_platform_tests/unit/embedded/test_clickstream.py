@@ -7,6 +7,7 @@ import os
 import random
 from collections import Counter
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def records(count: int, seed: int = 1, **ratios: float) -> list[ClickRecord]:
     return [clicks.record(NOW) for _ in range(count)]
 
 
+@cache
 def schema() -> dict[str, type]:
     environ = {**os.environ, "INGEST_LAKE": "s3a://lake"}
     spec = load_spec(Path(DEFS / "clicks" / "defs.yaml"), environ)
