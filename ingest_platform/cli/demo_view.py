@@ -90,7 +90,11 @@ def _show_materializations(found: Sequence[Materialization], asset: str, console
         at = datetime.fromtimestamp(made.at, UTC)
         version = made.numbers.get("table_version")
         lag = made.numbers.get("lag_seconds")
-        more = f" Table version {version:.0f}, lag {lag:.1f} s." if version and lag else ""
+        more = (
+            f" Table version {version:.0f}, lag {lag:.1f} s."
+            if version is not None and lag is not None
+            else ""
+        )
         console.print(f"  {at:%H:%M:%S} UTC  {made.description}{more}", soft_wrap=True)
 
 
