@@ -21,7 +21,7 @@ _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|credential|jaas|access\.?key", re.IGNORECASE
 )
 # Keys that name where a secret is, or what fetches it.
-_NO_SECRET_KEY = re.compile(r"(provider|path|location|file|class)$", re.IGNORECASE)
+_NO_SECRET_KEY = re.compile(r"(provider|path|location|file|class|_env)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"""\{\{\s*env(\.\w+|\(\s*['"]\w+['"]\s*\))\s*\}\}""")
 _PASSWORD_IN_TEXT = re.compile(r"""password\s*=\s*["']?[^"'\s;]""", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
@@ -52,6 +52,18 @@ def load_spec(path: Path, environ: Mapping[str, str], name: str | None = None) -
 def load_specs(path: Path, environ: Mapping[str, str]) -> list[StreamSpec]:
     """Read every stream that a `defs.yaml` declares; other component types are passed over."""
     file = path / "defs.yaml" if path.is_dir() else path
+    return [
+        parse_attributes(attributes, environ, where=str(file))
+        for attributes in declared(file, COMPONENT_TYPE)
+    ]
+
+
+def declared(file: Path, component: str) -> list[Any]:
+    """The attributes, as written, of every document of one component type.
+
+    Raises:
+        SpecError: The file cannot be read.
+    """
     try:
         documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     except OSError as error:
@@ -65,9 +77,9 @@ def load_specs(path: Path, environ: Mapping[str, str]) -> list[StreamSpec]:
             f"not valid YAML: {error}", where=str(file), remedy="mend the syntax there"
         ) from error
     return [
-        parse_attributes(document.get("attributes"), environ, where=str(file))
+        document.get("attributes")
         for document in (cast("dict[str, Any]", d) for d in documents if isinstance(d, dict))
-        if document.get("type") == COMPONENT_TYPE
+        if document.get("type") == component
     ]
 
 
@@ -78,12 +90,22 @@ def parse_attributes(attributes: Any, environ: Mapping[str, str], *, where: str)
         SpecError: With the field's path and every broken rule in it.
         SecretInSpecError: A secret stands literally in the attributes.
     """
-    refuse_literal_secrets(attributes, where=where)
+    rendered = rendered_attributes(attributes, environ, where=where)
     try:
-        return StreamSpec.model_validate(_with_folder(_render(attributes, environ, where), where))
+        return StreamSpec.model_validate(_with_folder(rendered, where))
     except ValidationError as error:
         # Not chained: Pydantic's own text quotes the input, which may be a rendered secret.
-        raise _spec_error(error, where) from None
+        raise invalid(error, where) from None
+
+
+def rendered_attributes(attributes: Any, environ: Mapping[str, str], *, where: str) -> Any:
+    """Refuse literal secrets, then render `{{ env.NAME }}`.
+
+    Raises:
+        SpecError, SecretInSpecError: As `parse_attributes`.
+    """
+    refuse_literal_secrets(attributes, where=where)
+    return _render(attributes, environ, where)
 
 
 def refuse_literal_secrets(value: Any, *, where: str, field: str = "", key: str = "") -> None:
@@ -175,7 +197,7 @@ def _with_folder(attributes: Any, where: str) -> object:
     return {**top, "decode": {**decode, "schema_file": str(file)}}
 
 
-def _spec_error(error: ValidationError, where: str) -> SpecError:
+def invalid(error: ValidationError, where: str) -> SpecError:
     """One message per broken rule; the input is left out, since it may be a rendered secret."""
     findings = [
         f"{'.'.join(str(part) for part in item['loc']) or 'attributes'}: {item['msg']}"
