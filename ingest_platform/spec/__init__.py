@@ -2,6 +2,7 @@
 
 from ingest_platform.spec.environment import KafkaEnvironment, StorageEnvironment
 from ingest_platform.spec.files import load_spec, load_specs
+from ingest_platform.spec.maintenance import CompactionSpec, MaintenanceSpec, VacuumSpec
 from ingest_platform.spec.stream import (
     DecodeSpec,
     FreshnessSpec,
@@ -13,15 +14,18 @@ from ingest_platform.spec.stream import (
 from ingest_platform.spec.supervision import SupervisionSpec
 
 __all__ = [
+    "CompactionSpec",
     "DecodeSpec",
     "FreshnessSpec",
     "KafkaEnvironment",
+    "MaintenanceSpec",
     "SourceSpec",
     "SparkSpec",
     "StorageEnvironment",
     "StreamSpec",
     "SupervisionSpec",
     "TableSpec",
+    "VacuumSpec",
     "load_spec",
     "load_specs",
 ]

@@ -15,6 +15,7 @@ from ingest_platform.spec.fields import (
     StoragePath,
     Topic,
 )
+from ingest_platform.spec.maintenance import MaintenanceSpec
 from ingest_platform.spec.supervision import SupervisionSpec
 
 COORDINATES = ("_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp")
@@ -201,6 +202,7 @@ class StreamSpec(Frozen):
     spark: SparkSpec = SparkSpec()
     freshness: FreshnessSpec = FreshnessSpec()
     supervision: SupervisionSpec = SupervisionSpec()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
     report_every: Duration = Field(
         timedelta(minutes=5), description="At most one materialization per this time."
     )
