@@ -4,7 +4,8 @@ IngestError
 ├── UserError           exit 2   the spec, an option or a path is wrong: a person edits something
 │   ├── SpecError
 │   ├── SecretInSpecError
-│   └── StreamPausedError
+│   ├── StreamPausedError
+│   └── RepairUnderWayError
 ├── EnvironmentFault    exit 3   the world around the process is not as it must be
 │   ├── RetryableFault           heals by itself: back off and try again
 │   │   ├── KafkaUnreachableError
@@ -74,6 +75,10 @@ class SecretInSpecError(SpecError):
 
 class StreamPausedError(UserError):
     """Someone paused the stream; it starts again only after a resume."""
+
+
+class RepairUnderWayError(UserError):
+    """A repair holds the stream's lease; no driver may start before it hands it back."""
 
 
 class EnvironmentFault(IngestError):  # noqa: N818  (a family, like OSError)

@@ -10,7 +10,7 @@ import re
 from datetime import datetime
 
 from ingest_platform.adapters.objects import ObjectStore
-from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.errors import RepairUnderWayError, StorageUnavailableError
 from ingest_platform.model.lease import Lease
 
 _KEY = re.compile(r".*/(\d{10})\.json")
@@ -45,10 +45,13 @@ class LeaseStore:
             now: Recorded for people; it decides nothing.
 
         Raises:
+            RepairUnderWayError: A driver wants to take over from a repair.
             StorageUnavailableError: Others took 100 generations in turn meanwhile.
         """
         tried = 0
         for _ in range(_TRIES):
+            if purpose == "stream":
+                self._refuse_during_repair()
             tried = max([tried, *self._generations()]) + 1
             lease = Lease(tried, holder, now.isoformat(timespec="seconds"), purpose)
             if self._objects.create(self._key(tried), lease.to_json().encode()):
@@ -60,6 +63,10 @@ class LeaseStore:
             remedy="find out what keeps starting drivers of this stream, and stop it",
         )
 
+    def hand_back(self, holder: str, now: datetime) -> Lease:
+        """End a repair: make the generation after it, which any driver may supersede."""
+        return self.take(holder, "released", now)
+
     def superseded(self, lease: Lease) -> bool:
         """Whether the holder of `lease` must end. One listing of at most a dozen names.
 
@@ -68,6 +75,15 @@ class LeaseStore:
         """
         generations = self._generations()
         return not generations or generations[-1] > lease.generation
+
+    def _refuse_during_repair(self) -> None:
+        lease = self.current()
+        if lease is not None and lease.purpose == "repair":
+            raise RepairUnderWayError(
+                f"a repair by {lease.holder} holds the stream since {lease.taken_at}",
+                where=f"{self._objects.root}/{self._folder}",
+                remedy="finish it: ingest-platform repair apply, with the stream's name",
+            )
 
     def _prune(self, newest: int) -> None:
         """Remove old generations.

@@ -5,31 +5,38 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ingest_platform.errors import IngestError, StorageDeniedError, StorageUnavailableError
+from ingest_platform.model.account import RepairRecord
 from ingest_platform.model.commit import Commit
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.spec.environment import StorageEnvironment
 
+_SMALL_BYTES = 32 * 1024 * 1024
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _DENIED = re.compile(r"\b(403|401|AccessDenied|NoSuchBucket|InvalidAccessKeyId|Signature)", re.I)
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """The files that make up a table at `version`; `bytes` is their sum."""
+    """The files that make up a table at `version`; `bytes` is their sum, `small` those below 32 MB.
+
+    Reading a smaller file costs more in requests than in bytes.
+    """
 
     version: int
     files: int
     bytes: int
+    small: int
 
 
 class TableLog:
@@ -67,7 +74,8 @@ class TableLog:
             return None
         with self._lock, _errors_of(self._path):
             sizes = pa.table(table.get_add_actions()).column("size_bytes")
-            return TableSize(table.version(), len(sizes), sum(sizes.to_pylist()))
+            small = pc.sum(pc.less(sizes, _SMALL_BYTES)).as_py() or 0
+            return TableSize(table.version(), len(sizes), pc.sum(sizes).as_py() or 0, small)
 
     def forget(self) -> None:
         """Open the log afresh next time: for a caller who learns that the table was made anew.
@@ -120,10 +128,10 @@ def storage_options(storage: StorageEnvironment) -> dict[str, str]:
 
 def _commit(entry: Mapping[str, Any]) -> Commit:
     metrics = entry.get("operationMetrics") or {}
-    try:
+    ledger, repair = None, None
+    with suppress(ValueError):  # which `ingest-platform audit` reports
         ledger = Ledger.from_user_metadata(entry.get("userMetadata"))
-    except ValueError:
-        ledger = None
+        repair = RepairRecord.from_user_metadata(entry.get("userMetadata"))
     return Commit(
         version=int(entry["version"]),
         timestamp_ms=int(entry.get("timestamp") or 0),
@@ -131,6 +139,7 @@ def _commit(entry: Mapping[str, Any]) -> Commit:
         metrics={name: int(v) for name, v in metrics.items() if str(v).isdigit()},
         ledger=ledger,
         restored_to=_restored_to(entry),
+        repair=repair,
     )
 
 

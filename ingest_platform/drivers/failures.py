@@ -53,12 +53,12 @@ class _Rule:
 _RULES = (
     _Rule(
         OffsetsLostError,
-        "nothing was skipped; `ingest-platform audit` with --topic shows the exact gap",
+        "nothing was skipped; `ingest-platform repair plan` shows the exact gap",
         texts=("KAFKA_DATA_LOSS", "OffsetOutOfRange", "failOnDataLoss"),
     ),
     _Rule(
         OffsetsLostError,
-        "nothing was skipped; `ingest-platform audit` with --topic shows the exact gap",
+        "nothing was skipped; `ingest-platform repair plan` shows the exact gap",
         kinds=("OffsetOutOfRangeException",),
     ),
     _Rule(

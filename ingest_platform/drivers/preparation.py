@@ -17,8 +17,14 @@ from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.drivers.table_history import held_positions, newest_ledger
-from ingest_platform.errors import CheckpointDamagedError, SpecError, TopicMissingError
+from ingest_platform.drivers.table_history import held_positions, newest_account
+from ingest_platform.errors import (
+    CheckpointDamagedError,
+    OffsetsLostError,
+    SpecError,
+    TopicMissingError,
+)
+from ingest_platform.model.account import RepairRecord
 from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec
 from ingest_platform.stream.checkpoint import Checkpoint
@@ -45,11 +51,13 @@ class Prepared:
         spec: The stream.
         transform: The user's function, or identity.
         read: Positions up to which the table holds the topic already.
+        start: Where a new checkpoint starts after a repair; None: where the spec says.
     """
 
     spec: StreamSpec
     transform: Callable[[DataFrame], DataFrame]
     read: Positions
+    start: Positions | None = None
 
     def tables(self, spark: SparkSession) -> Tables:
         """Create or check both tables.
@@ -100,14 +108,51 @@ def prepare(
         prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
     checkpoint.verify()
     table = TableLog(spec.table.path, storage)
-    ledger = newest_ledger(table, spec.name)
-    if ledger is not None and checkpoint.lineage() is None:
+    account = newest_account(table, spec.name)
+    if isinstance(account, RepairRecord):
+        checkpoint.begins_at(account.start)
+        start = _with_unread(account.start, spec, kafka)
+        refuse_lost_offsets(spec, kafka, start)
+        return Prepared(spec, transform, start, start)
+    if account is not None and checkpoint.lineage() is None:
         held = _with_unread(held_positions(table, spec.name), spec, kafka)
         _check_new_session(spec, held, checkpoint.path)
         return Prepared(spec, transform, held)
-    checkpoint.agree_with(ledger, spec.name)
+    checkpoint.agree_with(account, spec.name)
     checkpoint.remove_stale_checksums()
-    return Prepared(spec, transform, _read_so_far(checkpoint))
+    read = _read_so_far(checkpoint)
+    refuse_lost_offsets(spec, kafka, read)
+    return Prepared(spec, transform, read)
+
+
+def refuse_lost_offsets(spec: StreamSpec, kafka: KafkaEnvironment, read: Positions) -> None:
+    """Hold the next offsets to read against what the brokers hold.
+
+    Raises:
+        OffsetsLostError: With the exact gap of every partition that has one.
+    """
+    if not read.by_topic:
+        return
+    admin = KafkaAdmin(kafka)
+    topics = [topic for topic in spec.source.all_topics if topic in read.by_topic]
+    earliest, latest = admin.earliest(topics), admin.latest(topics)
+    found: list[str] = []
+    for topic, partition, position in read:
+        if topic not in topics:  # no longer in the spec: nothing more is read from it
+            continue
+        begin, end = earliest.get(topic, partition), latest.get(topic, partition)
+        if begin is None or end is None:
+            found.append(f"{topic}-{partition} was read up to {position}, and is gone")
+        elif position < begin:
+            found.append(f"{topic}-{partition} [{position}, {begin}) is deleted")
+        elif position > end:
+            found.append(f"{topic}-{partition} was read up to {position}, but ends at {end}")
+    if found:
+        raise OffsetsLostError(
+            f"the topic no longer holds what comes next: {'; '.join(found)}",
+            where=f"{kafka.bootstrap_servers}, stream {spec.name}",
+            remedy=f"nothing was skipped; see: ingest-platform repair plan {spec.name}",
+        )
 
 
 def _with_unread(held: Positions, spec: StreamSpec, kafka: KafkaEnvironment) -> Positions:
@@ -136,8 +181,9 @@ def _check_new_session(spec: StreamSpec, held: Positions, checkpoint: str) -> No
     raise CheckpointDamagedError(
         f"the checkpoint is missing, but the table holds data of {spec.name}",
         where=checkpoint,
-        remedy="bring the checkpoint back from a backup; or, if it is gone for good, go on exactly "
-        f"where the table ends with source.starting_offsets: {held.to_json()}",
+        remedy="bring the checkpoint back from a backup; or, if it is gone for good: "
+        f"ingest-platform repair plan {spec.name} (it goes on exactly where the table ends, as "
+        f"source.starting_offsets would: {held.to_json()})",
     )
 
 

@@ -159,7 +159,7 @@ class StreamDriver:
     ) -> None:
         tables = prepared.tables(spark)
         options = kafka_options(self._spec.source, self._kafka, self._spec.name)
-        records = read_stream(spark, self._spec.source, options)
+        records = read_stream(spark, self._spec.source, options, prepared.start)
         decoded = decode(records, tables.data, self._spec.decode, tables.columns.reserved)
 
         checkpointer = LogCheckpointer(spark, self._spec.table.path)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ingest_platform.maintain.audit.commits import Commit, LogExtent
 from ingest_platform.maintain.log_folder import Entry, LogFolder
+from ingest_platform.model.account import RepairRecord, ReplayRecord
 from ingest_platform.model.ledger import Ledger
 
 HEAD_BYTES = 16_384  # holds the commitInfo of a batch of some 150 partitions
@@ -134,14 +135,18 @@ def parse_commit(
     timestamp = info.get("inCommitTimestamp") or info.get("timestamp") or modified
     operation = str(info.get("operation") or "")
     metadata = info.get("userMetadata")
+    text = metadata if isinstance(metadata, str) else None
     try:
-        ledger = Ledger.from_user_metadata(metadata if isinstance(metadata, str) else None)
+        ledger = Ledger.from_user_metadata(text)
+        repair = RepairRecord.from_user_metadata(text)
+        replay = ReplayRecord.from_user_metadata(text)
     except (ValueError, AttributeError, RecursionError) as error:
         return Commit(version, timestamp, operation, unreadable=f"unreadable ledger: {error}")
-    if ledger is not None:
-        return Commit(version, timestamp, operation, ledger, rows=_rows(info))
-    if operation == "RESTORE" and (target := _restored(info)) is not None:
-        return Commit(version, timestamp, operation, restored_to=target)
+    if ledger or replay:
+        return Commit(version, timestamp, operation, ledger, rows=_rows(info), replay=replay)
+    target = _restored(info) if operation == "RESTORE" else None
+    if repair or target is not None:
+        return Commit(version, timestamp, operation, restored_to=target, repair=repair)
     content = whole()
     if not content.strip():
         return Commit(version, timestamp, operation, unreadable="the commit file is empty")

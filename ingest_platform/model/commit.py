@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ingest_platform.model.account import RepairRecord
 from ingest_platform.model.ledger import Ledger
 
 
@@ -25,6 +26,7 @@ class Commit:
             cannot be read (which `ingest-platform audit` reports).
         restored_to: The version whose content a RESTORE brought back; -1 where it names a time
             only, which may have been before anything. None for other commits.
+        repair: The account of a repair; None for other commits.
     """
 
     version: int
@@ -33,3 +35,4 @@ class Commit:
     metrics: Mapping[str, int] = field(default_factory=_no_metrics)
     ledger: Ledger | None = None
     restored_to: int | None = None
+    repair: RepairRecord | None = None

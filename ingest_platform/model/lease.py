@@ -17,7 +17,8 @@ class Lease:
         generation: Counts up by one with each take-over, from 1.
         holder: Where the holder runs, for people: `host:pid` or a pod's name.
         taken_at: ISO 8601 UTC, for people only.
-        purpose: `stream`, or `repair` while a repair keeps every driver out.
+        purpose: `stream`; `repair` while a repair keeps every driver out; `released` when it has
+            handed the lease back.
     """
 
     generation: int

@@ -38,7 +38,11 @@ class Positions:
     @classmethod
     def from_json(cls, text: str) -> Positions:
         """Read Spark's form, `{"topic": {"0": 17}}`."""
-        raw: dict[str, dict[str, int]] = json.loads(text)
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Mapping[str, int]]) -> Positions:
+        """Read the form of status documents and records, `{"topic": {"0": 17}}`."""
         return cls({t: {int(p): int(o) for p, o in ps.items()} for t, ps in raw.items()})
 
     def to_dict(self) -> dict[str, dict[str, int]]:

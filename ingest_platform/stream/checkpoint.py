@@ -17,7 +17,7 @@ from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRanges, Positions
 
 _REMEDY: Final = (
-    "nothing was changed; docs/operations.md, 'A damaged checkpoint', says how to go on"
+    "nothing was changed; `ingest-platform repair plan` with the stream's name shows how to go on"
 )
 
 _CHECKSUM: Final = re.compile(r"\.(\d+)\.crc")
@@ -122,6 +122,31 @@ class Checkpoint:
             raise self._damaged(
                 f"offsets/{ledger.batch}", "names other offsets than the table's ledger"
             )
+
+    def begins_at(self, start: Positions) -> None:
+        """Refuse a checkpoint that is not the one that begins after a repair.
+
+        Args:
+            start: Where the repair lets the next session start.
+
+        Raises:
+            CheckpointDamagedError: It is an older one, which reads what the repair settled.
+        """
+        finished = self.finished()
+        if finished >= 0:
+            raise self._damaged(
+                "", f"has finished batch {finished}, but the table holds none since its repair"
+            )
+        if self.planned() < 0 and self._objects.get(f"{self._prefix}/sources/0/0") is None:
+            return  # killed while it was made: Spark takes the start from the options again
+        initial = self._initial()
+        for topic, partition, offset in start:
+            found = initial.get(topic, partition)
+            if found is not None and found != offset:
+                raise self._damaged(
+                    "sources/0/0",
+                    f"starts {topic}-{partition} at {found}, but the repair says {offset}",
+                )
 
     def remove_stale_checksums(self) -> None:
         """Remove Hadoop's `.N.crc` where the file `N` itself is gone.

@@ -43,7 +43,7 @@ def decide(spec: StreamSpec, seen: Seen, policy: Policy | None = None) -> Decisi
     if under_way:
         since = ago(seen.now - under_way.requested_at)
         return Wait(f"launching: run {under_way.id} was requested {since} ago")
-    if seen.lease and seen.lease.purpose != "stream":
+    if seen.lease and seen.lease.purpose == "repair":
         return Wait(f"{seen.lease.purpose} by {seen.lease.holder} holds the lease")
     return _needs_a_person(spec, seen) or _without_driver(spec, seen, policy)
 

@@ -38,7 +38,7 @@ def _state(spec: StreamSpec, seen: Seen, policy: Policy, decision: Decision) -> 
         return _of_driver(spec, seen.status, seen, policy, decision)
     if isinstance(decision, GiveUp):
         return StreamState.FAILED
-    if seen.control.pause or (seen.lease and seen.lease.purpose != "stream"):
+    if seen.control.pause or (seen.lease and seen.lease.purpose == "repair"):
         return StreamState.STOPPED
     if pending((*seen.launches, *seen.orders), seen, policy):
         return StreamState.STARTING

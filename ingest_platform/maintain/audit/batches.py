@@ -43,7 +43,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Restore:
-    """A RESTORE: at `version`, the table went back to what it was at `target`."""
+    """At `version`, the table (or a stream's part of it) went back to what it was at `target`."""
 
     version: int
     target: int
@@ -58,6 +58,8 @@ class Lineage:
 
     def __init__(self, restores: Sequence[Restore], last: int) -> None:
         self.intervals = list(_lineage(restores, last))
+        begins = {first for first, _ in self.intervals}
+        self.applied = [r.version for r in restores if r.version + 1 in begins]
 
     def __contains__(self, version: int) -> bool:
         return any(first <= version <= last for first, last in self.intervals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ingest_platform.model.account import RepairRecord, ReplayRecord
 from ingest_platform.model.ledger import Ledger
 
 
@@ -20,6 +21,8 @@ class Commit:
         changes_data: It adds or removes rows; only known (and asked) without a ledger.
         rows: Rows that Delta itself counted into the commit, where it says so.
         restored_to: The version whose content a RESTORE brought back.
+        repair: A repair's account of itself.
+        replay: A replay's account of itself.
     """
 
     version: int
@@ -30,6 +33,8 @@ class Commit:
     changes_data: bool = False
     rows: int | None = None
     restored_to: int | None = None
+    repair: RepairRecord | None = None
+    replay: ReplayRecord | None = None
 
 
 @dataclass(frozen=True)

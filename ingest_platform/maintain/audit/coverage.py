@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from ingest_platform.maintain.audit.report import Finding, Kind, Level, ProvenRange
 from ingest_platform.maintain.audit.segments import Ints, Segments, segments
 from ingest_platform.model.offsets import OffsetRange
+
+Key = tuple[str, int, int]  # topic, partition, incarnation of the topic
 
 _VERSIONS_SHOWN = 10
 
@@ -77,13 +79,16 @@ class Coverage:
     """Collects ranges, then tells gaps, overlaps and proven ranges of each partition."""
 
     def __init__(self) -> None:
-        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._partitions: dict[Key, _Partition] = {}
 
-    def add(self, part: OffsetRange, version: int, *, balanced: bool) -> None:
-        """Take one range of one commit; one that does not balance covers but does not prove."""
+    def add(self, part: OffsetRange, version: int, *, balanced: bool, incarnation: int = 0) -> None:
+        """Take one range of one commit; one that does not balance covers but does not prove.
+
+        `incarnation` counts how often the topic was made anew before: its offsets began again then.
+        """
         if part.until == part.start:
             return
-        key = (part.topic, part.partition)
+        key = (part.topic, part.partition, incarnation)
         partition = self._partitions.get(key)
         if partition is None:
             partition = self._partitions[key] = _Partition()
@@ -105,10 +110,16 @@ class Coverage:
                 kept._partitions[key] = part
         return kept
 
-    def findings(self) -> Iterator[Finding]:
-        """Every maximal gap and overlap, by topic, partition and offset."""
+    def findings(
+        self, accepted: Mapping[Key, tuple[Ints, Ints]] | None = None
+    ) -> Iterator[Finding]:
+        """Every maximal gap and overlap, by topic, partition and offset.
+
+        `accepted` are offsets whose absence a person has accepted, as starts and ends.
+        """
+        given_up = accepted or {}
         for key, rows, cover, _ in self._by_partition():
-            for start, until in _pairs(cover.where(cover.counts == 0)):
+            for start, until in _gaps(cover, given_up.get(key)):
                 yield _gap(key, start, until, rows.versions_around(start, until))
             for start, until in _pairs(cover.where(cover.counts > 1)):
                 yield _overlap(key, start, until, rows.versions_in(start, until))
@@ -118,19 +129,23 @@ class Coverage:
         for key, rows, cover, doubt in self._by_partition():
             for start, until in _pairs(cover.where((cover.counts == 1) & (doubt == 0))):
                 versions = rows.versions_in(start, until)
-                yield ProvenRange(*key, start, until, int(versions[0]), int(versions[-1]))
+                first, last = int(versions[0]), int(versions[-1])
+                yield ProvenRange(*key[:2], start, until, first, last, key[2])
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """Offset after the last one covered, by topic and partition."""
-        return {key: max(part.untils) for key, part in self._partitions.items()}
+        """Offset after the last one covered, by topic and partition, in any incarnation."""
+        found: dict[tuple[str, int], int] = {}
+        for key, part in self._partitions.items():
+            found[key[:2]] = max(found.get(key[:2], 0), *part.untils)
+        return found
 
-    def batches(self) -> Iterator[tuple[tuple[str, int], Ints, Ints, Ints]]:
+    def batches(self) -> Iterator[tuple[Key, Ints, Ints, Ints]]:
         """Per partition: key, and starts, untils and versions of its ranges, by start."""
         for key in sorted(self._partitions):
             rows = _Sorted.of(self._partitions[key])
             yield key, rows.starts, rows.untils, rows.versions
 
-    def _by_partition(self) -> Iterator[tuple[tuple[str, int], _Sorted, Segments, Ints]]:
+    def _by_partition(self) -> Iterator[tuple[Key, _Sorted, Segments, Ints]]:
         for key in sorted(self._partitions):
             partition = self._partitions[key]
             rows = _Sorted.of(partition)
@@ -143,15 +158,27 @@ def _pairs(ranges: tuple[Ints, Ints]) -> Iterator[tuple[int, int]]:
     return zip(ranges[0].tolist(), ranges[1].tolist(), strict=True)
 
 
-def _gap(key: tuple[str, int], start: int, until: int, versions: tuple[int, ...]) -> Finding:
+def _gaps(cover: Segments, accepted: tuple[Ints, Ints] | None) -> Iterator[tuple[int, int]]:
+    if accepted is None:
+        yield from _pairs(cover.where(cover.counts == 0))
+        return
+    first, last = cover.edges[0], cover.edges[-1]
+    starts, untils = accepted[0].clip(first, last), accepted[1].clip(first, last)
+    # Zero-width ranges cover nothing, but their ends must be edges all the same.
+    gaps = cover.where(cover.counts == 0)
+    split = segments(*gaps, starts, untils)
+    yield from _pairs(split.where((split.counts > 0) & (split.at(starts, untils) == 0)))
+
+
+def _gap(key: Key, start: int, until: int, versions: tuple[int, ...]) -> Finding:
     what = (
         f"{until - start} offsets of {key[0]}-{key[1]}, [{start}, {until}), are in no commit; "
         f"version {versions[0]} ends before them and version {versions[1]} begins after them"
     )
-    return Finding(Kind.GAP, what, Level.ERROR, *key, start, until, versions)
+    return Finding(Kind.GAP, what, Level.ERROR, *key[:2], start, until, versions)
 
 
-def _overlap(key: tuple[str, int], start: int, until: int, found: Ints) -> Finding:
+def _overlap(key: Key, start: int, until: int, found: Ints) -> Finding:
     versions = tuple(found.tolist())
     shown = ", ".join(map(str, versions[:_VERSIONS_SHOWN]))
     more = " and more" if len(versions) > _VERSIONS_SHOWN else ""
@@ -159,4 +186,4 @@ def _overlap(key: tuple[str, int], start: int, until: int, found: Ints) -> Findi
         f"{until - start} offsets of {key[0]}-{key[1]}, [{start}, {until}), "
         f"are in more than one commit: versions {shown}{more}"
     )
-    return Finding(Kind.OVERLAP, what, Level.ERROR, *key, start, until, versions)
+    return Finding(Kind.OVERLAP, what, Level.ERROR, *key[:2], start, until, versions)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ingest_platform.maintain.audit.batches import Batch
-from ingest_platform.maintain.audit.coverage import Coverage
+from ingest_platform.maintain.audit.coverage import Coverage, Key
 from ingest_platform.maintain.audit.held import Held, Runs
 from ingest_platform.maintain.audit.report import AuditReport, Finding, Kind, Level
 from ingest_platform.maintain.audit.segments import Ints, segments
@@ -46,12 +46,13 @@ def audit_data(
         held: Offsets of table and quarantine together.
         rows: What the scan counted.
     """
-    comparison = _Comparison(coverage, batches, held)
+    runs = _by_incarnation(coverage, held)
+    comparison = _Comparison(coverage, batches, runs)
     findings = {
         Kind.DATA_MISSING: [*comparison.missing_exactly(), *comparison.missing_somewhere()],
         Kind.DATA_SURPLUS: list(comparison.surplus()),
-        Kind.DATA_DOUBLED: list(_doubled(held)),
-        Kind.DATA_UNCLAIMED: list(_unclaimed(coverage, held, expired=bool(report.first_version))),
+        Kind.DATA_DOUBLED: list(_doubled(runs)),
+        Kind.DATA_UNCLAIMED: list(_unclaimed(coverage, runs, expired=bool(report.first_version))),
     }
     if rows.without_coordinates:
         what = f"{rows.without_coordinates} rows have no coordinates: the stream did not write them"
@@ -72,12 +73,30 @@ def audit_data(
     return settled.with_findings(listed, data=counts)
 
 
+def _by_incarnation(coverage: Coverage, held: Held) -> dict[Key, Runs]:
+    """The rows of each incarnation of a topic.
+
+    Coordinates do not tell incarnations apart: each but the last takes one copy of every offset
+    that its ledgers claim, and the last has the rest.
+    """
+    claims: dict[tuple[str, int], list[tuple[int, Ints, Ints]]] = {}
+    for key, starts, untils, _ in coverage.batches():
+        claims.setdefault(key[:2], []).append((key[2], starts, untils))
+    found: dict[Key, Runs] = {}
+    for place, runs in held.runs.items():
+        rest, mine = runs, claims.get(place, [])
+        for incarnation, starts, untils in mine[:-1]:
+            found[(*place, incarnation)], rest = rest.peel(starts, untils)
+        found[(*place, mine[-1][0] if mine else 0)] = rest
+    return found
+
+
 class _Comparison:
     """Rows expected and present, by table version: ledgers count per batch, not per partition."""
 
-    def __init__(self, coverage: Coverage, batches: list[Batch], held: Held) -> None:
+    def __init__(self, coverage: Coverage, batches: list[Batch], runs: Mapping[Key, Runs]) -> None:
         self._ranges = list(coverage.batches())
-        self._held = held
+        self._runs = runs
         self._batches = {b.version: b for b in batches}
         self._base = min(self._batches, default=0)
         size = max(self._batches, default=-1) - self._base + 1
@@ -87,7 +106,7 @@ class _Comparison:
             expected[batch.version - self._base] = batch.written + batch.quarantined
             uncounted[batch.version - self._base] = batch.skipped + batch.gaps
         for key, starts, untils, versions in self._ranges:
-            inside = _present(held.runs.get(key), starts, untils)
+            inside = _present(runs.get(key), starts, untils)
             np.add.at(present, versions - self._base, inside)
         self._difference = expected - present
         self._vague = uncounted > 0
@@ -101,12 +120,12 @@ class _Comparison:
             mine = lost[versions - self._base]
             if not mine.any():
                 continue
-            for start, until in _outside(starts[mine], untils[mine], self._held.runs.get(key)):
+            for start, until in _outside(starts[mine], untils[mine], self._runs.get(key)):
                 what = (
                     f"{until - start} offsets of {key[0]}-{key[1]}, [{start}, {until}), are in "
                     "neither table nor quarantine"
                 )
-                yield Finding(Kind.DATA_MISSING, what, Level.ERROR, *key, start, until)
+                yield Finding(Kind.DATA_MISSING, what, Level.ERROR, *key[:2], start, until)
 
     def missing_somewhere(self) -> Iterator[Finding]:
         """Batches with skipped records or gaps, where more is absent than these explain."""
@@ -130,23 +149,23 @@ class _Comparison:
             yield Finding(Kind.DATA_SURPLUS, what, versions=(batch.version,))
 
 
-def _doubled(held: Held) -> Iterator[Finding]:
-    for key in sorted(held.runs):
-        for start, until in _pairs(held.runs[key].doubled()):
+def _doubled(runs: Mapping[Key, Runs]) -> Iterator[Finding]:
+    for key in sorted(runs):
+        for start, until in _pairs(runs[key].doubled()):
             what = (
                 f"{until - start} offsets of {key[0]}-{key[1]}, [{start}, {until}), "
                 "are there more than once"
             )
-            yield Finding(Kind.DATA_DOUBLED, what, Level.ERROR, *key, start, until)
+            yield Finding(Kind.DATA_DOUBLED, what, Level.ERROR, *key[:2], start, until)
 
 
-def _unclaimed(coverage: Coverage, held: Held, *, expired: bool) -> Iterator[Finding]:
+def _unclaimed(coverage: Coverage, runs: Mapping[Key, Runs], *, expired: bool) -> Iterator[Finding]:
     """Rows outside of every ledger; before the first one they are only unproved if it expired."""
     claimed = {key: (starts, untils) for key, starts, untils, _ in coverage.batches()}
-    for key in sorted(held.runs):
+    for key in sorted(runs):
         mine = claimed.get(key)
         first = int(mine[0][0]) if mine else None
-        cover = segments(*held.runs[key].seen(), *(mine or ()))
+        cover = segments(*runs[key].seen(), *(mine or ()))
         inside = cover.at(*mine) if mine else np.zeros_like(cover.counts)
         for start, until in _pairs(cover.where((cover.counts > 0) & (inside == 0))):
             old = expired and (first is None or until <= first)
@@ -155,7 +174,7 @@ def _unclaimed(coverage: Coverage, held: Held, *, expired: bool) -> Iterator[Fin
                 f"rows of {until - start} offsets of {key[0]}-{key[1]}, [{start}, {until}), {why}"
             )
             level = Level.NOTE if old else Level.ERROR
-            yield Finding(Kind.DATA_UNCLAIMED, what, level, *key, start, until)
+            yield Finding(Kind.DATA_UNCLAIMED, what, level, *key[:2], start, until)
 
 
 def _present(runs: Runs | None, starts: Ints, untils: Ints) -> Ints:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ingest_platform.maintain.audit.segments import Ints, segments
+from ingest_platform.maintain.audit.segments import Ints, Segments, segments
 
 _MERGE_AT = 500_000
 
@@ -55,17 +55,34 @@ class Runs:
         cover = segments(starts, untils)
         return cover.where(cover.counts > 0)
 
+    def peel(self, starts: Ints, untils: Ints) -> tuple[Runs, Runs]:
+        """Split: one copy of each offset in these ranges, as far as it is there, and the rest."""
+        seen = self.seen()
+        all_starts = np.concatenate([seen[0], *(s for s, _ in self._doubled)])
+        all_untils = np.concatenate([seen[1], *(u for _, u in self._doubled)])
+        cover = segments(all_starts, all_untils, starts, untils)
+        taken = ((cover.counts > 0) & (cover.at(starts, untils) > 0)).astype(np.int64)
+        return _runs(cover, taken), _runs(cover, cover.counts - taken)
+
     def _merge(self) -> None:
         if not self._pending:
             return
         starts = np.concatenate([self._starts, *(s for s, _ in self._pending)])
         untils = np.concatenate([self._untils, *(u for _, u in self._pending)])
         self._pending, self._pending_runs = [], 0
-        cover = segments(starts, untils)
+        self._count(segments(starts, untils))
+
+    def _count(self, cover: Segments) -> None:
+        """Keep the offsets that are covered, and each further copy of them."""
         self._starts, self._untils = cover.where(cover.counts > 0)
-        doubled = cover.where(cover.counts > 1)
-        if len(doubled[0]):
-            self._doubled.append(doubled)
+        for copies in range(2, int(cover.counts.max(initial=0)) + 1):
+            self._doubled.append(cover.where(cover.counts >= copies))
+
+
+def _runs(cover: Segments, counts: Ints) -> Runs:
+    runs = Runs()
+    runs._count(Segments(cover.edges, counts))
+    return runs
 
 
 class Held:

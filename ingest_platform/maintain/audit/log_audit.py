@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from ingest_platform.maintain.audit.batches import Batch, Lineage, Restore, order_findings
 from ingest_platform.maintain.audit.commits import Commit, LogExtent
-from ingest_platform.maintain.audit.coverage import Coverage
+from ingest_platform.maintain.audit.coverage import Coverage, Key
 from ingest_platform.maintain.audit.report import (
     AuditReport,
     Finding,
@@ -15,6 +17,8 @@ from ingest_platform.maintain.audit.report import (
     ProvenRange,
     Totals,
 )
+from ingest_platform.maintain.audit.segments import Ints
+from ingest_platform.model.account import RepairRecord, ReplayRecord
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRange
 
@@ -44,9 +48,15 @@ class LogAudit:
     def __init__(self) -> None:
         self._coverage = Coverage()
         self._batches: list[Batch] = []
-        self._restores: list[Restore] = []
+        self._restores: list[Restore] = []  # of the whole table
+        self._cuts: list[Restore] = []  # of the stream's batches: RESTOREs and repairs
+        self._repairs: list[tuple[int, RepairRecord]] = []
+        self._replays: list[tuple[int, ReplayRecord]] = []
+        self._incarnations: dict[str, int] = {}
+        self._accepted: list[tuple[int, int, OffsetRange]] = []  # version, incarnation, range
         # A finding about one commit counts only if no RESTORE undid that commit.
         self._of_commits: list[tuple[int, Finding]] = []
+        self._of_batches: list[tuple[int, Finding]] = []
         self._missing: list[tuple[int, int]] = []
         self._first: int | None = None
         self._last: int | None = None
@@ -68,25 +78,64 @@ class LogAudit:
         self._commits += 1
         if commit.restored_to is not None:
             self._restores.append(Restore(commit.version, commit.restored_to))
+        if commit.repair is not None:
+            self._add_repair(commit.version, commit.repair)
+        elif commit.restored_to is not None:
+            self._cuts.append(self._restores[-1])
         elif commit.ledger is not None:
             self._add_batch(commit, commit.ledger)
+        elif commit.replay is not None:
+            self._add_replay(commit, commit.replay)
         elif commit.unreadable or commit.changes_data:
             self._of_commits.append((commit.version, _foreign(commit)))
 
     def _add_batch(self, commit: Commit, ledger: Ledger) -> None:
         findings = list(_counts(commit, ledger))
-        self._of_commits += [(commit.version, f) for f in findings]
+        self._of_batches += [(commit.version, f) for f in findings]
         self._batches.append(Batch.of(commit.version, ledger))
         for part in ledger.offsets:
-            self._coverage.add(part, commit.version, balanced=not findings)
+            incarnation = self._incarnations.get(part.topic, 0)
+            self._coverage.add(part, commit.version, balanced=not findings, incarnation=incarnation)
+
+    def _add_repair(self, version: int, repair: RepairRecord) -> None:
+        self._cuts.append(Restore(version, repair.kept_version))
+        self._repairs.append((version, repair))
+        for part in repair.accepted:
+            now = self._incarnations.get(part.topic, 0)
+            self._accepted.append((version, now, part))
+        for topic in repair.recreated:
+            self._incarnations[topic] = self._incarnations.get(topic, 0) + 1
+
+    def _add_replay(self, commit: Commit, replay: ReplayRecord) -> None:
+        self._replays.append((commit.version, replay))
+        if commit.rows is not None and commit.rows != replay.rows:
+            what = (
+                f"version {commit.version}, replay {replay.replay}: its record counts "
+                f"{replay.rows} rows, Delta counts {commit.rows}"
+            )
+            finding = Finding(Kind.ROWS_DIFFER, what, versions=(commit.version,))
+            self._of_commits.append((commit.version, finding))
 
     def effective(self) -> tuple[Coverage, list[Batch]]:
-        """Coverage and batches that the table's content consists of, after all RESTOREs."""
-        if not self._restores or self._last is None:
+        """Coverage and batches that the table's content consists of, after RESTOREs and repairs."""
+        if not self._cuts or self._last is None:
             return self._coverage, self._batches
-        lineage = Lineage(self._restores, self._last)
+        lineage = self._lineage_of_batches()
         kept = [b for b in self._batches if b.version in lineage]
         return self._coverage.only(lineage.intervals), kept
+
+    def repairs(self) -> list[tuple[int, RepairRecord]]:
+        """Repairs, with their versions, whose account still counts; oldest first."""
+        applied = self._lineage_of_batches().applied
+        return [(version, repair) for version, repair in self._repairs if version in applied]
+
+    def foreign_since(self, version: int) -> list[int]:
+        """Versions above `version` in which others than the stream's batches changed rows."""
+        others = [v for v, f in self._of_commits if f.kind is Kind.NO_LEDGER]
+        return sorted(v for v in (*others, *(v for v, _ in self._replays)) if v > version)
+
+    def _lineage_of_batches(self) -> Lineage:
+        return Lineage(self._cuts, self._last or 0)
 
     def report(self, extent: LogExtent) -> AuditReport:
         """The outcome so far."""
@@ -99,22 +148,29 @@ class LogAudit:
             unproved=tuple(self._unproved(proven)),
             totals=self._totals(batches),
             sessions=tuple(dict.fromkeys(b.session for b in batches)),
+            incarnations=dict(self._incarnations),
+            accepted={f"{p.topic}-{p.partition}": p.until for _, _, p in self._given_up()},
         )
         return report.with_findings(
             [
                 *self._entry_findings(extent),
                 *self._commit_findings(),
                 *order_findings(batches),
-                *coverage.findings(),
+                *coverage.findings(_as_columns(self._given_up())),
             ]
         )
 
     def _commit_findings(self) -> Iterator[Finding]:
-        lineage = Lineage(self._restores, self._last or 0)
-        for version, finding in self._of_commits:
-            if version in lineage:
-                yield finding
-        for restore in self._restores:
+        content, batches = Lineage(self._restores, self._last or 0), self._lineage_of_batches()
+        yield from (f for version, f in self._of_commits if version in content)
+        yield from (f for version, f in self._of_batches if version in batches)
+        yield from (_replayed(v, replay) for v, replay in self._replays if v in content)
+        repairs = dict(self._repairs)
+        for cut in self._cuts:
+            if cut.version in repairs:
+                undone = sum(cut.target < b.version < cut.version for b in self._batches)
+                yield from _repaired(cut.version, repairs[cut.version], undone)
+        for restore in (r for r in self._restores if r.version not in repairs):
             undone = sum(restore.target < b.version < restore.version for b in self._batches)
             what = (
                 f"version {restore.version} restored the table to version {restore.target}, which "
@@ -134,6 +190,10 @@ class LogAudit:
             what = f"{name} missing from the log, though Delta's clean-up cannot have removed them"
             yield Finding(Kind.MISSING_ENTRY, what, versions=(first, last)[: last - first + 1])
 
+    def _given_up(self) -> list[tuple[int, int, OffsetRange]]:
+        counting = {version for version, _ in self.repairs()}
+        return [entry for entry in self._accepted if entry[0] in counting]
+
     def _unproved(self, proven: tuple[ProvenRange, ...]) -> Iterator[str]:
         if self._first is None:
             yield "the log is empty: there is nothing to prove"
@@ -145,7 +205,7 @@ class LogAudit:
         for restore in self._restores:
             if self._first and restore.target < self._first:
                 yield f"version {restore.version} restored version {restore.target}, expired since"
-        begins = {(p.topic, p.partition): p.start for p in reversed(proven)}
+        begins = {(p.topic, p.partition): p.start for p in reversed(proven) if not p.incarnation}
         late = [f"{t}-{p} from {start}" for (t, p), start in sorted(begins.items()) if start]
         if late:
             named = ", ".join(late[:_NAMED])
@@ -175,6 +235,41 @@ def _deleted_by_hand(first: int, extent: LogExtent) -> bool:
     """
     readable = any(version >= first - 1 for version in extent.checkpoints)
     return not readable or extent.cleanup_possible is False
+
+
+def _as_columns(
+    accepted: list[tuple[int, int, OffsetRange]],
+) -> dict[Key, tuple[Ints, Ints]]:
+    """Starts and ends of the accepted ranges, by partition and incarnation."""
+    found: dict[Key, list[tuple[int, int]]] = {}
+    for _, incarnation, part in accepted:
+        key = (part.topic, part.partition, incarnation)
+        found.setdefault(key, []).append((part.start, part.until))
+    pairs = {key: np.array(ranges, np.int64) for key, ranges in found.items()}
+    return {key: (columns[:, 0], columns[:, 1]) for key, columns in pairs.items()}
+
+
+def _repaired(version: int, repair: RepairRecord, undone: int) -> Iterator[Finding]:
+    what = (
+        f"version {version}, repair {repair.repair}: took back {undone} batches after version "
+        f"{repair.kept_version}; reading went on at {repair.start.to_json()}"
+    )
+    yield Finding(Kind.REPAIRED, what, Level.NOTE, versions=(version,))
+    for topic in repair.recreated:
+        what = f"version {version}, repair {repair.repair}: topic {topic} had been made anew"
+        yield Finding(Kind.REPAIRED, what, Level.NOTE, topic, versions=(version,))
+    for part in repair.accepted:
+        what = (
+            f"{part.width} offsets of {part.topic}-{part.partition}, [{part.start}, {part.until}), "
+            f"were given up by repair {repair.repair}, in version {version}"
+        )
+        place = (part.topic, part.partition, part.start, part.until)
+        yield Finding(Kind.ACCEPTED_GAP, what, Level.NOTE, *place, versions=(version,))
+
+
+def _replayed(version: int, replay: ReplayRecord) -> Finding:
+    what = f"version {version}, replay {replay.replay}: {replay.rows} rejected records became rows"
+    return Finding(Kind.REPLAYED, what, Level.NOTE, versions=(version,))
 
 
 def _foreign(commit: Commit) -> Finding:

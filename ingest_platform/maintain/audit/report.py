@@ -22,6 +22,9 @@ class Kind(StrEnum):
     SESSION_ORDER = "session_order"  # a session goes on after a later one began: two drivers
     SESSION_CHANGE = "session_change"  # a new checkpoint took over; harmless if offsets join
     RESTORED = "restored"  # RESTORE undid commits; what they held must come again
+    REPAIRED = "repaired"  # a repair took batches out; what they held must come again
+    ACCEPTED_GAP = "accepted_gap"  # a person gave these offsets up
+    REPLAYED = "replayed"  # rejected records became rows of the table
     DATA_MISSING = "data_missing"  # the ledger counts an offset that neither table holds
     DATA_DOUBLED = "data_doubled"  # an offset is in table and quarantine more than once
     DATA_UNCLAIMED = "data_unclaimed"  # rows whose offsets no ledger claims
@@ -70,6 +73,7 @@ class ProvenRange:
     Attributes:
         first_version: Oldest table version that holds some of them.
         last_version: Newest one.
+        incarnation: How often the topic had been made anew before, by repairs.
     """
 
     topic: str
@@ -78,6 +82,7 @@ class ProvenRange:
     until: int
     first_version: int
     last_version: int
+    incarnation: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,8 @@ class AuditReport:
         proven: Maximal ranges, by topic, partition and offset.
         unproved: Sentences on what the log can no longer show.
         sessions: Session ids in the order of their first batch.
+        incarnations: How often a topic was made anew, where it ever was.
+        accepted: Where reading goes on after accepted gaps, by `topic-partition`.
         data: Counts of the scan of the data itself, where it was asked for.
         lag: Offsets not yet read by `topic-partition`, where the broker was asked.
     """
@@ -126,6 +133,8 @@ class AuditReport:
     unproved: tuple[str, ...] = ()
     totals: Totals = Totals()
     sessions: tuple[str, ...] = ()
+    incarnations: Mapping[str, int] = field(default_factory=dict)
+    accepted: Mapping[str, int] = field(default_factory=dict)
     data: Mapping[str, int] | None = None
     lag: Mapping[str, int] | None = field(default=None)
 

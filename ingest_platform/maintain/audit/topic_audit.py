@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingest_platform.maintain.audit.report import AuditReport, Finding, Kind, Level, ProvenRange
@@ -29,7 +29,12 @@ def audit_topic(
         from_earliest: The stream was to read from the topic's beginning, so offsets that are
             there but before the first proven one should have been read.
     """
-    first, last = _bounds(report.proven)
+    current = [p for p in report.proven if p.incarnation == report.incarnations.get(p.topic, 0)]
+    first, last = _bounds(current)
+    for key in broker.keys() | last.keys():  # accepted gaps count as read
+        accepted = report.accepted.get(f"{key[0]}-{key[1]}")
+        if accepted is not None and not report.incarnations.get(key[0]):
+            last[key] = max(last.get(key, 0), accepted)
     # What expired log entries held is not missing, only no longer proved.
     all_proven = from_earliest and not report.first_version
     findings: list[Finding] = []
@@ -44,11 +49,12 @@ def audit_topic(
         lag[f"{key[0]}-{key[1]}"] = max(0, bounds.end - max(position, bounds.begin))
         if key in last:
             findings += _ahead(key, position, bounds)
+        if key in first:
             findings += _before(key, first[key], bounds, all_proven=all_proven)
     return report.with_findings(findings, lag=lag)
 
 
-def _bounds(proven: tuple[ProvenRange, ...]) -> tuple[dict[_Key, int], dict[_Key, int]]:
+def _bounds(proven: Iterable[ProvenRange]) -> tuple[dict[_Key, int], dict[_Key, int]]:
     """First proven offset and the one after the last, by partition."""
     first: dict[_Key, int] = {}
     last: dict[_Key, int] = {}
