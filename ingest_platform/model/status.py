@@ -69,6 +69,49 @@ class JvmReport(_Document):
 
 
 @dataclass(frozen=True)
+class AutoCompactionReport(_Document):
+    """Asynchronous auto compaction of the stream's table; counts since the driver started.
+
+    Attributes:
+        mode: `async`, or `inline` while it has fallen back.
+        waiting: Tables in the queue now.
+        running: Attempts at work now.
+        submitted: Commits that put the table into the queue.
+        coalesced: Commits after which it waited there already.
+        dropped: Commits for which the queue had no room.
+        completed: Attempts that committed an OPTIMIZE.
+        idle: Attempts that found too few small files.
+        yielded: Attempts that yielded to DML, by phase: `at_dequeue`, `mid_flight`,
+            `before_commit`, `conflict`.
+        errors: Attempts that failed otherwise; `last_error` is the last one's message.
+        cut_off: Attempts that the driver's end cut off.
+        fallbacks: How often compaction went back to inline.
+        heals: How often it got through again afterwards.
+        files_removed: Small files that were merged.
+        files_added: Files that were written for them.
+        seconds: Duration of the completed attempts, in all.
+    """
+
+    mode: str = "async"
+    waiting: int = 0
+    running: int = 0
+    submitted: int = 0
+    coalesced: int = 0
+    dropped: int = 0
+    completed: int = 0
+    idle: int = 0
+    yielded: Mapping[str, int] = field(default_factory=dict[str, int])
+    errors: int = 0
+    cut_off: int = 0
+    fallbacks: int = 0
+    heals: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+    seconds: float = 0.0
+    last_error: str | None = None
+
+
+@dataclass(frozen=True)
 class ErrorReport(_Document):
     """The last error, as the error tree says it."""
 
@@ -90,6 +133,7 @@ class Status(_Document):
         caught_up_at: When the driver last saw that nothing was unread.
         recent: The last batches (newest last), enough for aggregation between two sensor ticks.
         totals: Since the driver started: rows, quarantined, skipped, files, bytes, batches.
+        auto_compaction: None unless the table's auto compaction is asynchronous.
     """
 
     stream: str = ""
@@ -112,6 +156,7 @@ class Status(_Document):
     oldest_unread_age: float | None = None
     caught_up_at: str | None = None
     jvm: JvmReport = field(default_factory=JvmReport)
+    auto_compaction: AutoCompactionReport | None = None
     error: ErrorReport | None = None
 
     @property
@@ -136,13 +181,14 @@ class Status(_Document):
 
     @classmethod
     def _from_raw(cls, raw: dict[str, Any]) -> Status:
-        last, error = raw.get("last_batch"), raw.get("error")
+        last, error, auto = (raw.get(key) for key in ("last_batch", "error", "auto_compaction"))
         parts = {
             "state": StreamState(raw.get("state", StreamState.STARTING)),
             "runs_at": RunsAt.from_dict(raw.get("runs_at") or {}),
             "last_batch": BatchReport.from_dict(last) if last else None,
             "recent": tuple(BatchReport.from_dict(b) for b in raw.get("recent", ())),
             "jvm": JvmReport.from_dict(raw.get("jvm") or {}),
+            "auto_compaction": AutoCompactionReport.from_dict(auto) if auto else None,
             "error": ErrorReport.from_dict(error) if error else None,
         }
         return cls.from_dict({**raw, **parts})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
@@ -41,6 +41,19 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(_parse_duration, json_schema_input_type=str | float),
     PlainSerializer(lambda value: f"{value.total_seconds():g} seconds", return_type=str),
+]
+
+
+def _off_is_no_boolean(value: Any) -> Any:
+    """YAML 1.1 reads a bare `off` as false."""
+    return "off" if value is False else value
+
+
+AutoCompaction = Annotated[
+    Literal["off", "inline", "async"],
+    BeforeValidator(
+        _off_is_no_boolean, json_schema_input_type=Literal["off", "inline", "async", False]
+    ),
 ]
 
 # Names become folder names, run tags, asset keys, Kubernetes labels and txnAppIds: the

@@ -1,0 +1,1 @@
+"""Asynchronous auto compaction: small files are merged beside the batches, and yield to DML."""
