@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from ingest_platform.components.assets import table_assets, topic_assets, topic_keys
 from ingest_platform.components.attributes import StreamAttributes
+from ingest_platform.components.checks import check_job, table_checks
 from ingest_platform.components.scaffolder import KafkaDeltaTableScaffolder
 from ingest_platform.components.stream_jobs import stream_jobs
 from ingest_platform.components.supervisor import supervisor_sensor
@@ -93,10 +94,11 @@ def stream_definitions(
         path: The file that declares it, which the driver will read.
         topics: Assets of topics that are declared here.
     """
-    jobs = stream_jobs(spec, path)
+    jobs, checks = stream_jobs(spec, path), table_checks(spec)
     return dg.Definitions(
         assets=[*table_assets(spec), *topics],
-        jobs=jobs,
+        asset_checks=[checks],
+        jobs=[*jobs, check_job(spec, checks)],
         sensors=[supervisor_sensor(spec, jobs)],
     )
 

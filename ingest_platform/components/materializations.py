@@ -8,33 +8,32 @@ from ingest_platform.components.assets import quarantine_key, table_key
 from ingest_platform.model.report import Report
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
+from ingest_platform.supervise.rejects import Rejects
 from ingest_platform.supervise.shown import Shown
 
 
-def materializations(
+def materialization(
     spec: StreamSpec, report: Report, status: Status, seen_as: Shown
-) -> list[dg.AssetMaterialization]:
-    """One for the table; one for the quarantine table if records were added to it."""
-    made = [
-        dg.AssetMaterialization(
-            table_key(spec),
-            description=_sentence(report),
-            metadata={**_numbers(report), **_texts(spec, report, status, seen_as)},
-        )
-    ]
-    if report.quarantined:
-        made.append(
-            dg.AssetMaterialization(
-                quarantine_key(spec),
-                description=f"{report.quarantined} records could not be decoded.",
-                metadata={
-                    "rows": report.quarantined,
-                    "ratio": round(report.quarantined / max(1, _records(report)), 6),
-                    "path": spec.table.quarantine,
-                },
-            )
-        )
-    return made
+) -> dg.AssetMaterialization:
+    """The table's."""
+    return dg.AssetMaterialization(
+        table_key(spec),
+        description=_sentence(report),
+        metadata={**_numbers(report), **_texts(spec, report, status, seen_as)},
+    )
+
+
+def quarantine_materialization(spec: StreamSpec, rejects: Rejects) -> dg.AssetMaterialization:
+    """The quarantine table's, over all records that it got since the last one."""
+    return dg.AssetMaterialization(
+        quarantine_key(spec),
+        description=f"{rejects.count} records could not be decoded.",
+        metadata={
+            "rows": rejects.count,
+            "ratio": round(rejects.count / max(1, rejects.records), 6),
+            "path": spec.table.quarantine,
+        },
+    )
 
 
 def _sentence(report: Report) -> str:
@@ -77,7 +76,3 @@ def _texts(
     if status.runs_at.log:
         texts["log"] = dg.MetadataValue.path(status.runs_at.log)
     return texts
-
-
-def _records(report: Report) -> int:
-    return report.rows + report.quarantined + report.skipped

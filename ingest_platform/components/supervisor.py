@@ -11,15 +11,17 @@ from ingest_platform.adapters import log_files
 from ingest_platform.adapters.launcher import Launcher
 from ingest_platform.adapters.stores import Stores
 from ingest_platform.adapters.table_log import TableLog, table_log
-from ingest_platform.components import tags
+from ingest_platform.components import checks, tags
 from ingest_platform.components.launch_history import launches
-from ingest_platform.components.materializations import materializations
+from ingest_platform.components.materializations import (
+    materialization,
+    quarantine_materialization,
+)
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.components.stream_jobs import LAUNCHING, ORDERING, job_name
 from ingest_platform.errors import RetryableFault
 from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop
 from ingest_platform.model.launches import LaunchRecord
-from ingest_platform.model.report import Report
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
 from ingest_platform.supervise.decide import decide
@@ -87,6 +89,7 @@ class Tick:
             if request:
                 return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
             made, memory = self._report(seen, memory)
+            verdicts, memory = self._check(seen, memory)
         except RetryableFault as fault:
             memory = replace(memory, heartbeat=memory.heartbeat.excused(self.now))
             # A tick that fails would be shown as the supervisor's error; this one heals.
@@ -94,7 +97,7 @@ class Tick:
                 skip_reason=f"cannot see the stream: {fault}", cursor=memory.to_cursor()
             )
         return dg.SensorResult(
-            asset_events=made, skip_reason=_text(decision), cursor=memory.to_cursor()
+            asset_events=[*made, *verdicts], skip_reason=_text(decision), cursor=memory.to_cursor()
         )
 
     def _look(self, instance: dg.DagsterInstance, memory: Memory) -> tuple[Seen, Memory]:
@@ -169,13 +172,22 @@ class Tick:
         if nothing_new(reported, found, version):
             return [], memory
         made = report(reported, found, log.commits(reported.version), status)
-        return (
-            materializations(self.spec, made, status, shown(self.spec, seen)),
-            replace(memory, reported=self._reported(made)),
-        )
+        events = [materialization(self.spec, made, status, shown(self.spec, seen))]
+        rejects = memory.rejects.more(made.quarantined, made.records)
+        if rejects.due(self.now):
+            events.append(quarantine_materialization(self.spec, rejects))
+            rejects = rejects.reported(self.now)
+        reported = Reported(self.now.isoformat(), made.table_version)
+        return events, replace(memory, reported=reported, rejects=rejects)
 
-    def _reported(self, made: Report) -> Reported:
-        return Reported(self.now.isoformat(), made.table_version)
+    def _check(self, seen: Seen, memory: Memory) -> tuple[list[dg.AssetCheckEvaluation], Memory]:
+        """Verdicts to tell. The table itself is looked at as rarely as it is reported."""
+        found, checked = checks.of_driver(self.spec, seen), memory.checked
+        if checked.look_due(self.spec.report_every, self.now):
+            of_table, checked = checks.of_table(self.spec, self.log(), checked, self.now)
+            found = [*found, *of_table]
+        told, checked = checked.tell(found, self.now)
+        return checks.evaluations(self.spec, told), replace(memory, checked=checked)
 
 
 def _for_table(reported: Reported, version: int | None, log: TableLog, status: Status) -> Reported:

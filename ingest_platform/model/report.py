@@ -63,6 +63,11 @@ class Report:
     lag_seconds: float = 0.0
 
     @property
+    def records(self) -> int:
+        """Records that the batches read."""
+        return self.rows + self.quarantined + self.skipped
+
+    @property
     def rows_per_second(self) -> float:
         """Rows over the whole time that the report spans, idle time included."""
         return self.rows / self.seconds if self.seconds > 0 else 0.0

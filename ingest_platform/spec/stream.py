@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from ingest_platform.spec.checks import ChecksSpec
 from ingest_platform.spec.fields import (
+    AutoCompaction,
     Duration,
     Frozen,
     Name,
@@ -126,6 +128,14 @@ class TableSpec(Frozen):
         None, description="Files per batch and partition; default: the number of cores."
     )
     max_records_per_file: _positive = Field(3_000_000, description="Larger files are split.")
+    auto_compaction: AutoCompaction = Field(
+        "off",
+        description="Merge small files after batches: `inline`, within the batch, as Delta does; "
+        "`async`, beside the batches.",
+    )
+    auto_compaction_fallback: bool = Field(
+        True, description="With `async`: inline for a while after an attempt yielded to DML."
+    )
     properties: dict[str, str] = Field(
         default_factory=dict, description="Delta table properties, over the platform's defaults."
     )
@@ -180,6 +190,11 @@ class FreshnessSpec(Frozen):
         return self
 
 
+def _report_every(data: dict[str, Any]) -> timedelta:
+    """Often enough for the freshness policy, and seldom enough for an event log that keeps all."""
+    return min(timedelta(minutes=8), data["freshness"].warn / 2)
+
+
 class StreamSpec(Frozen):
     """One stream, as its `defs.yaml` declares it."""
 
@@ -203,8 +218,11 @@ class StreamSpec(Frozen):
     freshness: FreshnessSpec = FreshnessSpec()
     supervision: SupervisionSpec = SupervisionSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
+    checks: ChecksSpec = ChecksSpec()
     report_every: Duration = Field(
-        timedelta(minutes=5), description="At most one materialization per this time."
+        default_factory=_report_every,
+        description="At most one materialization per this time; default: half of freshness.warn, "
+        "8 minutes at most.",
     )
 
     @field_validator("trigger")
@@ -213,6 +231,16 @@ class StreamSpec(Frozen):
         if not timedelta(0) <= value <= timedelta(hours=24):
             raise ValueError("must be between 0 and 24 hours")
         return value
+
+    @model_validator(mode="after")
+    def _reported_in_time(self) -> Self:
+        if self.report_every >= self.freshness.warn:
+            # The freshness policy's clock is the last report's time.
+            raise ValueError(
+                "`report_every` must be shorter than `freshness.warn`, else the table looks stale "
+                "between two reports"
+            )
+        return self
 
     @model_validator(mode="after")
     def _paths_apart(self) -> Self:
