@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from ingest_platform.model.alert import Alert, AlertKind, Severity, Transition
 from ingest_platform.model.commit import Commit
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRange, OffsetRanges
@@ -67,3 +68,25 @@ def make_commit(version: int, **overrides: Any) -> Commit:
         "ledger": make_ledger(version),
     }
     return Commit(**{**fields, **overrides})
+
+
+def make_alert(**overrides: Any) -> Alert:
+    """A stream that needs a person."""
+    fields: dict[str, Any] = {
+        "kind": AlertKind.NEEDS_PERSON,
+        "severity": Severity.CRITICAL,
+        "stream": "clicks",
+        "what": "the stream needs a person",
+        "since": NOW.isoformat(),
+        "command": "ingest-platform stream start clicks",
+        "numbers": {"generation": 3, "records behind": 12345},
+        "cause": "CheckpointDamagedError: batch 7 is truncated",
+    }
+    return Alert(**{**fields, **overrides})
+
+
+def make_transition(number: int = 1, **overrides: Any) -> Transition:
+    """The alert is raised; an even number resolves it."""
+    return Transition(
+        make_alert(**overrides), number, NOW.isoformat(), "well" if number == 2 else ""
+    )

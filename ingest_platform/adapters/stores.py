@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ingest_platform.adapters.contact_store import ContactStore
 from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import object_store
@@ -13,16 +14,20 @@ from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 @dataclass(frozen=True)
 class Stores:
-    """Status, lease and control of one stream."""
+    """Status, lease, control and supervisor's contact of one stream."""
 
     status: StatusStore
     lease: LeaseStore
     control: ControlStore
+    contact: ContactStore
 
     @classmethod
     def of(cls, spec: StreamSpec, storage: StorageEnvironment) -> Stores:
         """Open the stores below the spec's `root`; nothing is read yet."""
         objects = object_store(spec.root, storage)
         return cls(
-            StatusStore(objects), LeaseStore(objects, spec.name), ControlStore(objects, spec.name)
+            StatusStore(objects),
+            LeaseStore(objects, spec.name),
+            ControlStore(objects, spec.name),
+            ContactStore(objects, spec.name),
         )

@@ -82,9 +82,10 @@ class Alert:
             ValueError, TypeError: It is no alert.
         """
         known = {f.name for f in fields(cls)}
-        kept = {name: value for name, value in raw.items() if name in known}
-        kind, severity = AlertKind(raw.get("kind", "")), Severity(raw.get("severity", ""))
-        return cls(**{**kept, "kind": kind, "severity": severity})
+        kept: dict[str, Any] = {name: value for name, value in raw.items() if name in known}
+        kept["kind"] = AlertKind(raw.get("kind", ""))
+        kept["severity"] = Severity(raw.get("severity", ""))
+        return cls(**kept)
 
 
 @dataclass(frozen=True)

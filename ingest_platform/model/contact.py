@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.times import parse_time
 
 # A watcher that did not look for so long cannot say that nothing changed meanwhile.
 _BLINK = timedelta(minutes=3)
+_EVERY = timedelta(seconds=55)  # a little less than a minute, since ticks have their own rhythm
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Contact:
         reason: The decision's own.
         alert: A person should know, though it may heal by itself.
         remedy: What a person has to do, when nothing will happen without one; else empty.
+        error: Kind of the error that ended the last driver or launch; empty if none did.
+        message: What that error said.
     """
 
     stream: str
@@ -30,11 +34,21 @@ class Contact:
     reason: str
     alert: bool = False
     remedy: str = ""
+    error: str = ""
+    message: str = ""
 
     @property
-    def news(self) -> tuple[str, bool, bool]:
+    def news(self) -> tuple[str, bool, bool, str]:
         """What, when it changes, is worth writing at once."""
-        return self.state, self.alert, bool(self.remedy)
+        return self.state, self.alert, bool(self.remedy), self.error
+
+    def worth_writing(self, last: Contact | None) -> bool:
+        """Whether `last` says something else, or is a minute old: a write costs money on S3."""
+        if last is None or last.news != self.news:
+            return True
+        before, now = parse_time(last.at), parse_time(self.at)
+        # A clock that was set back must not keep the supervisor silent.
+        return before is None or now is None or not timedelta(0) <= now - before < _EVERY
 
     def to_json(self) -> str:
         """The stored form."""
@@ -45,8 +59,9 @@ class Contact:
         """Read the stored form; None for one that is missing or torn."""
         try:
             raw = json.loads(text or "null")
-            known = {f.name: raw[f.name] for f in fields(cls) if f.name in raw}
-            return cls(**{**known, "state": StreamState(raw["state"])})
+            known: dict[str, Any] = {f.name: raw[f.name] for f in fields(cls) if f.name in raw}
+            known["state"] = StreamState(raw["state"])
+            return cls(**known)
         except (ValueError, TypeError, KeyError):
             return None
 

@@ -43,7 +43,11 @@ def load_alerts(folder: Path, environ: Mapping[str, str]) -> AlertsSpec:
             where=named,
             remedy=f"declare one there (type: {ALERTS_TYPE}), or unset the variable",
         )
-    return parse_alerts(found[0][1], environ, where=str(found[0][0])) if found else AlertsSpec()
+    return (
+        parse_alerts(found[0][1], environ, where=str(found[0][0]))
+        if found
+        else AlertsSpec.model_validate({})
+    )
 
 
 def parse_alerts(attributes: Any, environ: Mapping[str, str], *, where: str) -> AlertsSpec:

@@ -1,0 +1,1 @@
+"""Alert channels, and the outbox in front of them."""
