@@ -21,7 +21,13 @@ from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.errors import IngestError
 from ingest_platform.model.offsets import OffsetRanges, Positions
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import BatchReport, ErrorReport, JvmReport, Status
+from ingest_platform.model.status import (
+    AutoCompactionReport,
+    BatchReport,
+    ErrorReport,
+    JvmReport,
+    Status,
+)
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +65,11 @@ class Progress:
                 self.totals[name] = self.totals.get(name, 0) + int(getattr(report, name))
             self.totals["batches"] = self.totals.get("batches", 0) + 1
             self.advance(ranges)
+
+    def compacted(self, report: AutoCompactionReport) -> None:
+        """Book the counts of asynchronous auto compaction."""
+        with self.lock:
+            self.base = replace(self.base, auto_compaction=report)
 
     def advance(self, ranges: OffsetRanges) -> None:
         """Everything up to the end of `ranges` is in the table."""

@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.drivers.table_history import held_positions, newest_account
+from ingest_platform.adapters.table_history import held_positions, newest_account
 from ingest_platform.errors import (
     CheckpointDamagedError,
     OffsetsLostError,
@@ -91,6 +91,23 @@ class Prepared:
         return T.StructType([T.StructField(f.name, f.dataType) for f in result.fields])
 
 
+def check_surroundings(
+    spec: StreamSpec, kafka: KafkaEnvironment, storage: StorageEnvironment
+) -> Callable[[DataFrame], DataFrame]:
+    """What a successor can check while its predecessor still writes; the transform.
+
+    Raises:
+        KafkaUnreachableError, TopicMissingError: The source is not there.
+        StorageDeniedError, StorageUnavailableError, UnsafeStorageError: The storage is not fit.
+        SpecError: The transform cannot be imported.
+    """
+    transform = _load_transform(spec.transform)
+    _check_topics(spec, kafka, new=False)
+    for bucket in _buckets(spec):
+        prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
+    return transform
+
+
 def prepare(
     spec: StreamSpec, kafka: KafkaEnvironment, storage: StorageEnvironment, checkpoint: Checkpoint
 ) -> Prepared:
@@ -102,10 +119,8 @@ def prepare(
         CheckpointDamagedError: Checkpoint and table contradict each other.
         SpecError: The transform cannot be imported.
     """
-    transform = _load_transform(spec.transform)
-    _check_topics(spec, kafka, new=checkpoint.lineage() is None)
-    for bucket in _buckets(spec):
-        prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
+    transform = check_surroundings(spec, kafka, storage)
+    _check_start_of_new(spec, kafka, checkpoint)
     checkpoint.verify()
     table = TableLog(spec.table.path, storage)
     account = newest_account(table, spec.name)

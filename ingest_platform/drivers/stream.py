@@ -39,6 +39,7 @@ from ingest_platform.drivers.failures import classify
 from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report, trigger_seconds
 from ingest_platform.drivers.preparation import Prepared, prepare
 from ingest_platform.errors import IngestError, LeaseLostError
+from ingest_platform.maintain.auto.stream_compaction import StreamCompaction
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport, JvmReport, RunsAt, Status
@@ -101,6 +102,7 @@ class StreamDriver:
         self._end_asked = threading.Event()
         self._failure: BaseException | None = None
         self._writer: BatchWriter | None = None
+        self._said_last_word = False
 
     def run(self) -> None:
         """Take the lease, stream until asked to end, and leave the last word in the status."""
@@ -110,7 +112,7 @@ class StreamDriver:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         prepared = prepare(self._spec, self._kafka, self._storage, self._checkpoint)
-        lease = self._leases.take(f"{socket.gethostname()}:{os.getpid()}", "stream", _now())
+        lease = self._take_lease()
         log.info("stream %s took lease generation %d", self._spec.name, lease.generation)
         progress = Progress(base=self._base_status(lease, diagnostics), read=prepared.read)
         status = StatusStore(self._objects)
@@ -118,7 +120,9 @@ class StreamDriver:
         try:
             with self._session(diagnostics) as spark:
                 self._stream(spark, prepared, lease, progress, status)
-            progress.turn(StreamState.STOPPED, self._end_reason or "caught up")
+                progress.turn(StreamState.STOPPED, self._end_reason or "caught up")
+                # Before the JVM ends, which takes a second that a successor need not wait for.
+                self._last_word(lease, status, progress)
         except BaseException as error:
             if self._end_asked.is_set() and not isinstance(self._failure or error, IngestError):
                 # Mostly a signal to the whole process group, which ended the JVM too. The batch is
@@ -134,6 +138,9 @@ class StreamDriver:
         finally:
             self._last_word(lease, status, progress)
             signal.signal(signal.SIGTERM, on_signal)
+
+    def _take_lease(self) -> Lease:
+        return self._leases.take(f"{socket.gethostname()}:{os.getpid()}", "stream", _now())
 
     def _session(self, diagnostics: Diagnostics):  # noqa: ANN202  (a context manager of SparkSession)
         paths = (self._spec.table.path, self._spec.table.quarantine, self._spec.root)
@@ -163,6 +170,9 @@ class StreamDriver:
         decoded = decode(records, tables.data, self._spec.decode, tables.columns.reserved)
 
         checkpointer = LogCheckpointer(spark, self._spec.table.path)
+        compaction = StreamCompaction(
+            spark, self._spec, self._storage, self._objects, progress.compacted
+        )
 
         def on_first_batch() -> BatchWriter:
             session = self._checkpoint.lineage() or ""
@@ -205,8 +215,10 @@ class StreamDriver:
             try:
                 self._writer = self._writer or on_first_batch()
                 ranges = self._checkpoint.ranges(batch)
+                compaction.before_batch()
                 report = self._writer.write(batch_rows, batch)
                 if report:
+                    compaction.committed()
                     progress.finished(report, ranges)
                     log.info(
                         "batch %d: %d rows, %d quarantined, %.2f s, version %s",
@@ -230,6 +242,7 @@ class StreamDriver:
             query = self._start(decoded, on_batch)
             self._wait(query, progress)
         finally:
+            compaction.close()
             checkpointer.close()
             heartbeat.close()
 
@@ -296,10 +309,14 @@ class StreamDriver:
             )
 
     def _last_word(self, lease: Lease, status: StatusStore, progress: Progress) -> None:
-        # A driver that lost its lease must not overwrite what its successor says.
+        # A driver that lost or left its lease must not overwrite what its successor says.
+        if self._said_last_word:
+            return
+        self._said_last_word = True
         with suppress(IngestError):
             if not self._leases.superseded(lease):
                 status.write(progress.status(JvmReport(), _now()))
+                self._leases.vacate(lease.generation, "its driver", _now())
 
     def _base_status(self, lease: Lease, diagnostics: Diagnostics) -> Status:
         return Status(
@@ -334,15 +351,29 @@ def log_dir(name: str, environ: Mapping[str, str]) -> Path:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--name", help="Which stream, when the file declares several.")
 @click.option("--available-now", is_flag=True, help="Drain what is there, then exit.")
+@click.option("--standby-after", type=int, help="Get ready, then take over from this generation.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--debug", is_flag=True, help="Log more, and show stack traces.")
-def main(path: Path, name: str | None, available_now: bool, log_json: bool, debug: bool) -> None:
+def main(
+    path: Path,
+    name: str | None,
+    available_now: bool,
+    standby_after: int | None,
+    log_json: bool,
+    debug: bool,
+) -> None:
     """Entry point of the process that the launcher starts."""
     set_up_logging(as_json=log_json, debug=debug)
     try:
         spec = load_spec(path, os.environ, name)
         options = Options(available_now=available_now, log_dir=log_dir(spec.name, os.environ))
-        run_stream(spec, os.environ, options)
+        if standby_after is None:
+            run_stream(spec, os.environ, options)
+        else:
+            # Imported here, since a successor is a driver and more.
+            from ingest_platform.drivers.standby import StandbyDriver  # noqa: PLC0415
+
+            StandbyDriver(spec, os.environ, options, standby_after).run()
     except IngestError as error:
         # What is refused before the lease is taken reaches no status document.
         leave_last_words(error, os.environ, _now())

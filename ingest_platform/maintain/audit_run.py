@@ -53,7 +53,28 @@ def run_audit(
     brokers: Brokers | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> AuditReport:
-    """Audit one table.
+    """Audit one table; see `examine` for the arguments."""
+    return examine(target, storage, now, data=data, brokers=brokers, on_progress=on_progress).report
+
+
+@dataclass(frozen=True)
+class Examined:
+    """An audit's outcome, and the log that it was made from."""
+
+    report: AuditReport
+    log: LogAudit
+
+
+def examine(
+    target: AuditTarget,
+    storage: StorageEnvironment,
+    now: datetime,
+    *,
+    data: bool = False,
+    brokers: Brokers | None = None,
+    on_progress: OnProgress = lambda _done, _total: None,
+) -> Examined:
+    """Audit one table, and keep what was read.
 
     Args:
         target: What to audit.
@@ -77,7 +98,7 @@ def run_audit(
         report = _with_data(report, audit, target, storage)
     if brokers is not None:
         report = audit_topic(report, brokers(), from_earliest=target.from_earliest)
-    return report
+    return Examined(report, audit)
 
 
 def _read(log: LogFolder, table: str, on_progress: OnProgress) -> tuple[LogAudit, Listing]:

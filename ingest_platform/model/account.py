@@ -18,6 +18,16 @@ _REPAIR = "ingest_repair"
 _REPLAY = "ingest_replay"
 
 
+def repair_app_id(stream: str) -> str:
+    """The `txnAppId` of a stream's repairs; their numbers are the `txnVersion`."""
+    return f"ingest-repair-{stream}"
+
+
+def replay_app_id(stream: str) -> str:
+    """The `txnAppId` of a stream's replays; their numbers are the `txnVersion`."""
+    return f"ingest-replay-{stream}"
+
+
 @dataclass(frozen=True)
 class RepairRecord:
     """A repair's account: what it took out of the table, and where the next session goes on.

@@ -23,9 +23,10 @@ class Batch:
     skipped: int
     gaps: int
     max_event_time: str | None
+    timestamp: int = 0
 
     @classmethod
-    def of(cls, version: int, ledger: Ledger) -> Batch:
+    def of(cls, version: int, ledger: Ledger, timestamp: int = 0) -> Batch:
         """The batch that a commit's ledger accounts for."""
         return cls(
             version,
@@ -38,6 +39,7 @@ class Batch:
             ledger.skipped,
             ledger.gaps,
             ledger.max_event_time,
+            timestamp,
         )
 
 

@@ -53,7 +53,6 @@ class LogAudit:
         self._repairs: list[tuple[int, RepairRecord]] = []
         self._replays: list[tuple[int, ReplayRecord]] = []
         self._incarnations: dict[str, int] = {}
-        self._accepted: list[tuple[int, int, OffsetRange]] = []  # version, incarnation, range
         # A finding about one commit counts only if no RESTORE undid that commit.
         self._of_commits: list[tuple[int, Finding]] = []
         self._of_batches: list[tuple[int, Finding]] = []
@@ -92,17 +91,19 @@ class LogAudit:
     def _add_batch(self, commit: Commit, ledger: Ledger) -> None:
         findings = list(_counts(commit, ledger))
         self._of_batches += [(commit.version, f) for f in findings]
-        self._batches.append(Batch.of(commit.version, ledger))
+        self._batches.append(Batch.of(commit.version, ledger, commit.timestamp))
         for part in ledger.offsets:
             incarnation = self._incarnations.get(part.topic, 0)
             self._coverage.add(part, commit.version, balanced=not findings, incarnation=incarnation)
 
     def _add_repair(self, version: int, repair: RepairRecord) -> None:
         self._cuts.append(Restore(version, repair.kept_version))
+        before = self._repairs[-1][1] if self._repairs else None
+        if before is not None and before.repair == repair.repair:
+            # A RESTORE and the mark after it: one repair, and the last of its commits counts.
+            self._repairs[-1] = (version, repair)
+            return
         self._repairs.append((version, repair))
-        for part in repair.accepted:
-            now = self._incarnations.get(part.topic, 0)
-            self._accepted.append((version, now, part))
         for topic in repair.recreated:
             self._incarnations[topic] = self._incarnations.get(topic, 0) + 1
 
@@ -149,7 +150,7 @@ class LogAudit:
             totals=self._totals(batches),
             sessions=tuple(dict.fromkeys(b.session for b in batches)),
             incarnations=dict(self._incarnations),
-            accepted={f"{p.topic}-{p.partition}": p.until for _, _, p in self._given_up()},
+            accepted={f"{p.topic}-{p.partition}": p.until for _, p in self._given_up()},
         )
         return report.with_findings(
             [
@@ -190,9 +191,15 @@ class LogAudit:
             what = f"{name} missing from the log, though Delta's clean-up cannot have removed them"
             yield Finding(Kind.MISSING_ENTRY, what, versions=(first, last)[: last - first + 1])
 
-    def _given_up(self) -> list[tuple[int, int, OffsetRange]]:
+    def _given_up(self) -> Iterator[tuple[int, OffsetRange]]:
+        """Incarnation of the topic, and range."""
+        times: dict[str, int] = {}
         counting = {version for version, _ in self.repairs()}
-        return [entry for entry in self._accepted if entry[0] in counting]
+        for version, repair in self._repairs:
+            if version in counting:
+                yield from ((times.get(part.topic, 0), part) for part in repair.accepted)
+            for topic in repair.recreated:
+                times[topic] = times.get(topic, 0) + 1
 
     def _unproved(self, proven: tuple[ProvenRange, ...]) -> Iterator[str]:
         if self._first is None:
@@ -238,11 +245,11 @@ def _deleted_by_hand(first: int, extent: LogExtent) -> bool:
 
 
 def _as_columns(
-    accepted: list[tuple[int, int, OffsetRange]],
+    accepted: Iterable[tuple[int, OffsetRange]],
 ) -> dict[Key, tuple[Ints, Ints]]:
     """Starts and ends of the accepted ranges, by partition and incarnation."""
     found: dict[Key, list[tuple[int, int]]] = {}
-    for _, incarnation, part in accepted:
+    for incarnation, part in accepted:
         key = (part.topic, part.partition, incarnation)
         found.setdefault(key, []).append((part.start, part.until))
     pairs = {key: np.array(ranges, np.int64) for key, ranges in found.items()}

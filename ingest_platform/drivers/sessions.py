@@ -1,0 +1,70 @@
+"""A Spark session that is started when it is first needed: most maintenance runs need none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pyspark.sql import SparkSession
+
+from ingest_platform.drivers.diagnostics import Diagnostics
+from ingest_platform.spark.session import open_session
+from ingest_platform.spec import SparkSpec, StorageEnvironment, StreamSpec
+
+log = logging.getLogger(__name__)
+
+
+class SessionOnDemand:
+    """Starts a JVM at the first `get`, and ends it with the block."""
+
+    def __init__(
+        self, specs: Sequence[StreamSpec], environ: Mapping[str, str], log_dir: Path, app_name: str
+    ) -> None:
+        """`specs` are the tables to be served; the first one's `spark` section counts."""
+        self._specs, self._environ, self._log_dir, self._name = specs, environ, log_dir, app_name
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+
+    def get(self) -> SparkSession:
+        """The session.
+
+        Raises:
+            JavaNotFoundError, JarLockError, EnvironmentFault: Spark does not start.
+        """
+        if self._session is None:
+            log.info("starting Spark")
+            diagnostics = Diagnostics(self._log_dir)
+            diagnostics.prepare()
+            session = open_session(
+                self._spark(),
+                StorageEnvironment.from_env(self._environ),
+                app_name=self._name,
+                environ=self._environ,
+                on_s3=any(spec.table.path.startswith("s3a://") for spec in self._specs),
+                jvm_options=diagnostics.jvm_options(),
+            )
+            self._session = self._stack.enter_context(session)
+        return self._session
+
+    def _spark(self) -> SparkSpec:
+        memory = max((s.maintenance.driver_memory for s in self._specs), key=_megabytes)
+        return self._specs[0].spark.model_copy(update={"driver_memory": memory})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def _megabytes(memory: str) -> int:
+    return int(memory[:-1]) * (1024 if memory.endswith("g") else 1)

@@ -1,0 +1,74 @@
+"""What a repair will change in table and quarantine, read by delta-rs: no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.maintain.audit.held import Held
+from ingest_platform.maintain.coordinates import collect
+from ingest_platform.maintain.repair.cut import Place
+from ingest_platform.model.repair import Touched
+from ingest_platform.spec.environment import StorageEnvironment
+
+_LOWEST, _HIGHEST = "min._kafka_partition", "max._kafka_partition"
+_LAST = "max._kafka_offset"
+
+
+def open_table(path: str, storage: StorageEnvironment) -> DeltaTable | None:
+    """The table; None if there is none.
+
+    Raises:
+        StorageUnavailableError: Its log cannot be read.
+    """
+    options = storage_options(storage) if path.startswith("s3a://") else None
+    try:
+        return DeltaTable(path, storage_options=options)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise StorageUnavailableError(
+            f"the table's log cannot be read: {' '.join(str(error).split())[:300]}",
+            where=path,
+            remedy="check the storage; `ingest-platform audit` names entries that are missing",
+        ) from error
+
+
+def table_touched(table: DeltaTable | None, kept: Mapping[Place, int], rows: int) -> Touched:
+    """Files that may hold rows beyond the cut, by their statistics; `rows` is the ledgers' sum."""
+    if table is None:
+        return Touched()
+    actions = pa.table(table.get_add_actions(flatten=True))
+    files = sum(_reaches_beyond(action, kept) for action in actions.to_pylist()) if rows else 0
+    return Touched(table.version(), files, rows)
+
+
+def quarantine_touched(
+    path: str, storage: StorageEnvironment, kept: Mapping[Place, int], topics: tuple[str, ...]
+) -> Touched:
+    """Rejected records beyond the cut, counted one by one: there are few."""
+    table = open_table(path, storage)
+    if table is None:
+        return Touched()
+    held = Held()
+    collect(path, storage, held, table.version())
+    rows = 0
+    for place, runs in held.runs.items():
+        starts, untils = runs.seen()
+        if place[0] in topics:
+            rows += int((untils - starts.clip(min=kept.get(place, 0))).clip(min=0).sum())
+    return Touched(table.version(), 0, rows)
+
+
+def _reaches_beyond(action: Mapping[str, Any], kept: Mapping[Place, int]) -> bool:
+    low, high, last = action.get(_LOWEST), action.get(_HIGHEST), action.get(_LAST)
+    if low is None or high is None or last is None:
+        return True  # no statistics: it must be looked into
+    ends = [end for (_, partition), end in kept.items() if low <= partition <= high]
+    return not ends or last >= min(ends)
