@@ -31,13 +31,13 @@ clean-demo: $(VENV)/.synced  ## Forget the demo's data
 	@$(RUN)/ingest-platform demo --forget
 
 test: $(VENV)/.ready  ## All tests against real Kafka, S3, Spark and Dagster
-	$(RUN)/python -m pytest --durations=15
+	$(RUN)/python -m pytest -m "not long" --durations=15
 
 test-fast: $(VENV)/.synced  ## Unit tests without a JVM
 	$(RUN)/python -m pytest ingest_platform_tests/unit -m "not slow and not fault" -q
 
 test-faults: $(VENV)/.ready  ## Kills, races, lost responses
-	$(RUN)/python -m pytest -m fault --durations=15
+	$(RUN)/python -m pytest -m "fault or long" --durations=15
 
 lint: $(VENV)/.synced  ## ruff, pyright, import-linter
 	$(RUN)/ruff check

@@ -49,6 +49,7 @@ def lost_offsets(
 def topic_findings(
     kept: Mapping[Place, int], bounds: Bounds, lost: OffsetRanges, recreated: tuple[str, ...]
 ) -> Iterator[Finding]:
+    """What is wrong between table and topics."""
     for r in lost:
         what = f"{r.width} offsets of {r.topic}-{r.partition}, [{r.start}, {r.until}), are deleted"
         yield Finding(Symptom.OFFSETS_LOST, what)
