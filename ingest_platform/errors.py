@@ -5,7 +5,8 @@ IngestError
 │   ├── SpecError
 │   ├── SecretInSpecError
 │   ├── StreamPausedError
-│   └── RepairUnderWayError
+│   ├── RepairUnderWayError
+│   └── UnsafeRetentionError     files that readers need would be deleted: refused
 ├── EnvironmentFault    exit 3   the world around the process is not as it must be
 │   ├── RetryableFault           heals by itself: back off and try again
 │   │   ├── KafkaUnreachableError
@@ -79,6 +80,10 @@ class StreamPausedError(UserError):
 
 class RepairUnderWayError(UserError):
     """A repair holds the stream's lease; no driver may start before it hands it back."""
+
+
+class UnsafeRetentionError(UserError):
+    """A vacuum would delete files that readers, writers or time travel may still need."""
 
 
 class EnvironmentFault(IngestError):  # noqa: N818  (a family, like OSError)

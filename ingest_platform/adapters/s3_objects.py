@@ -23,8 +23,10 @@ _CONFLICT_TRIES = 5
 
 
 @lru_cache(maxsize=16)
-def s3_client(storage: StorageEnvironment) -> Any:
+def s3_client(storage: StorageEnvironment, *, read_timeout: float = 5) -> Any:
     """A boto3 client with bounded waits: some 20 s at most until an answer or an error.
+
+    Requests about many objects, such as their deletion, need a longer `read_timeout` (seconds).
 
     Cached, because making one costs 50 ms and some megabytes, and 200 sensors share a process;
     clients are thread-safe.
@@ -39,7 +41,7 @@ def s3_client(storage: StorageEnvironment) -> Any:
         aws_session_token=token.get_secret_value() if token else None,
         config=Config(
             connect_timeout=2,
-            read_timeout=5,
+            read_timeout=read_timeout,
             retries={"mode": "standard", "total_max_attempts": 3},
             max_pool_connections=20,
             s3={"addressing_style": "path" if storage.path_style else "auto"},

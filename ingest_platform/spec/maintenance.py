@@ -84,7 +84,7 @@ class CompactionSpec(Repeated):
         description="Size that files are packed to; those below half of it count as small.",
     )
     min_files: int = Field(
-        default=5, ge=2, description="A partition is left alone if this saves fewer files."
+        default=5, ge=1, description="A partition is left alone if this saves fewer files."
     )
     settle: Duration = Field(
         default=timedelta(minutes=10),
