@@ -165,7 +165,7 @@ class BatchWriter:
         """Write the good rows and count all of them, in the one pass that reads Kafka."""
         observed, counts = self._observe(decoded)
         good = observed.filter(F.col(REASON).isNull()).coalesce(self._context.writers)
-        rows = self._table_rows(good)
+        rows = table_rows(good, self._context.spec, self._columns, self._context.transform)
         if records < _LARGE_BATCH:
             return txn.write(rows), counts()
         seen: list[Any] = []
@@ -210,22 +210,6 @@ class BatchWriter:
             )
 
         return decoded.observe(observation, *metrics), counts
-
-    def _table_rows(self, good: DataFrame) -> DataFrame:
-        spec = self._context.spec
-        rows = good
-        if spec.decode.unexpected_fields == "rescue":
-            some = F.when(F.size(UNEXPECTED) > 0, F.to_json(UNEXPECTED))
-            rows = rows.withColumn(RESCUED, some)
-        if spec.decode.unexpected_fields == "add_columns":
-            added = [n for n in self._columns.names if n not in rows.columns]
-            rows = rows.select("*", *[_unexpected_field(name).alias(name) for name in added])
-        rows = rows.drop(REASON, UNEXPECTED)
-        if not spec.table.coordinates:
-            rows = rows.drop(*COORDINATES)
-        rows = self._context.transform(rows)
-        refuse_other_types(rows.schema, self._columns)
-        return rows
 
     def _add_columns(self, names: tuple[str, ...]) -> None:
         """Fields that no one declared become STRING columns: no later value can contradict that."""
@@ -298,6 +282,38 @@ class BatchWriter:
                 "transform adds rows, mend it; otherwise please report this with the log",
             )
         return ledger
+
+
+def table_rows(
+    good: DataFrame,
+    spec: StreamSpec,
+    columns: T.StructType,
+    transform: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    """Decoded records as rows of the table.
+
+    Args:
+        good: Output of `decode`, without the rejected ones.
+        spec: The stream.
+        columns: Those of the table that are written.
+        transform: The user's function.
+
+    Raises:
+        SpecError: The transform gives a column another type than the table has.
+    """
+    rows = good
+    if spec.decode.unexpected_fields == "rescue":
+        some = F.when(F.size(UNEXPECTED) > 0, F.to_json(UNEXPECTED))
+        rows = rows.withColumn(RESCUED, some)
+    if spec.decode.unexpected_fields == "add_columns":
+        added = [n for n in columns.names if n not in rows.columns]
+        rows = rows.select("*", *[_unexpected_field(name).alias(name) for name in added])
+    rows = rows.drop(REASON, UNEXPECTED)
+    if not spec.table.coordinates:
+        rows = rows.drop(*COORDINATES)
+    rows = transform(rows)
+    refuse_other_types(rows.schema, columns)
+    return rows
 
 
 def _as_columns(new_fields: Iterable[Iterable[str]]) -> tuple[str, ...]:
