@@ -23,6 +23,7 @@ IngestError
 └── DataProblem         exit 4   going on would lose or double data: a person decides
     ├── LedgerImbalanceError
     ├── CheckpointDamagedError
+    ├── LogDamagedError          an entry of the table's log is missing
     ├── OffsetsLostError         retention passed the checkpoint, or the topic was recreated
     └── UnexpectedFieldsError
 """
@@ -154,6 +155,10 @@ class LedgerImbalanceError(DataProblem):
 
 class CheckpointDamagedError(DataProblem):
     """The checkpoint is missing, truncated or behind the table."""
+
+
+class LogDamagedError(DataProblem):
+    """An entry of a table's log is missing, so that nobody can tell what the table holds."""
 
 
 class OffsetsLostError(DataProblem):

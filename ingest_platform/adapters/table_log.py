@@ -15,7 +15,12 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ingest_platform.errors import IngestError, StorageDeniedError, StorageUnavailableError
+from ingest_platform.errors import (
+    IngestError,
+    LogDamagedError,
+    StorageDeniedError,
+    StorageUnavailableError,
+)
 from ingest_platform.model.account import RepairRecord
 from ingest_platform.model.commit import Commit
 from ingest_platform.model.ledger import Ledger
@@ -23,6 +28,8 @@ from ingest_platform.spec.environment import StorageEnvironment
 
 _SMALL_BYTES = 32 * 1024 * 1024
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_HOLE = re.compile(r'filename: "(\d{20}\.json)"')
+_NOT_CONTIGUOUS = "Expected contiguous commit files"  # delta-rs has no error class for it
 _DENIED = re.compile(r"\b(403|401|AccessDenied|NoSuchBucket|InvalidAccessKeyId|Signature)", re.I)
 
 
@@ -159,6 +166,14 @@ def _errors_of(path: str) -> Iterator[None]:
 
 
 def _log_error(error: Exception, path: str) -> IngestError:
+    holes = _HOLE.findall(str(error)) if _NOT_CONTIGUOUS in str(error) else []
+    if holes:
+        return LogDamagedError(
+            f"the table's log has a hole: entries are missing between {' and '.join(holes[:2])}",
+            where=path,
+            remedy="`ingest-platform audit` names them; bring them back from a backup or a "
+            "versioned bucket",
+        )
     text = " ".join(_ANSI.sub("", str(error)).replace("↳", "").split())[:400]
     if isinstance(error, PermissionError) or _DENIED.search(text):
         return StorageDeniedError(

@@ -18,6 +18,7 @@ from ingest_platform.errors import (
     DiskFullError,
     IngestError,
     KafkaUnreachableError,
+    LogDamagedError,
     OffsetsLostError,
     RetryableFault,
     SpecError,
@@ -60,6 +61,11 @@ _RULES = (
         OffsetsLostError,
         "nothing was skipped; `ingest-platform repair plan` shows the exact gap",
         kinds=("OffsetOutOfRangeException",),
+    ),
+    _Rule(
+        LogDamagedError,
+        "`ingest-platform audit` names the missing entries; bring them back from a backup",
+        texts=("DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_TRUNCATED_TRANSACTION_LOG"),
     ),
     _Rule(
         DiskFullError,
