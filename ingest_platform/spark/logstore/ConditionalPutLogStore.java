@@ -46,12 +46,14 @@ public class ConditionalPutLogStore extends HadoopFileSystemLogStore {
    *
    * @throws FileAlreadyExistsException another writer holds this version: Delta resolves the
    *     conflict and tries the next one.
+   * @throws TurnedBackException the commit is automatic, and yields; see YieldGate.
    * @throws IOException anything else. The file may exist nevertheless, now or, when a request is
    *     still on its way, later: the caller must repeat the batch under the same txnVersion, which
    *     Delta skips if it did land, and never assume that it did not.
    */
   public void write(Path path, Iterator<String> actions, Boolean overwrite, Configuration hadoopConf)
       throws IOException {
+    if (!overwrite.booleanValue()) YieldGate.pass(path, hadoopConf);
     FileSystem fs = path.getFileSystem(hadoopConf);
     String writeId = UUID.randomUUID().toString();
     FSDataOutputStream out = open(fs, path, overwrite.booleanValue(), writeId);

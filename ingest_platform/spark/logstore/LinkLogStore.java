@@ -37,6 +37,7 @@ public class LinkLogStore extends HDFSLogStore {
    * Write a file of the log.
    *
    * @throws FileAlreadyExistsException another writer holds this version.
+   * @throws TurnedBackException the commit is automatic, and yields; see YieldGate.
    * @throws IOException the file could not be written, or the disk knows no hard links; this
    *     version is not ours then.
    */
@@ -46,6 +47,7 @@ public class LinkLogStore extends HDFSLogStore {
       super.write(path, actions, overwrite, hadoopConf);
       return;
     }
+    YieldGate.pass(path, hadoopConf);
     java.nio.file.Path target = Paths.get(path.toUri().getPath(), new String[0]);
     java.nio.file.Path folder = target.getParent();
     String name = target.getFileName().toString();

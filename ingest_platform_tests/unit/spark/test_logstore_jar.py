@@ -53,6 +53,8 @@ def test_two_first_starts_at_once_share_one_jar(
         assert set(jar.namelist()) == {
             "ingest/platform/ConditionalPutLogStore.class",
             "ingest/platform/LinkLogStore.class",
+            "ingest/platform/TurnedBackException.class",
+            "ingest/platform/YieldGate.class",
         }
 
 
