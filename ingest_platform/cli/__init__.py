@@ -20,6 +20,18 @@ COMMANDS = {
     "audit": LazyCommand(
         "ingest_platform.cli.audit:audit", "Prove that nothing is lost and nothing is doubled."
     ),
+    "repair": LazyCommand(
+        "ingest_platform.cli.repair:repair", "Mend a stream: plan first, then apply."
+    ),
+    "compact": LazyCommand(
+        "ingest_platform.cli.maintain:compact", "Put small files of tables together."
+    ),
+    "vacuum": LazyCommand(
+        "ingest_platform.cli.maintain:vacuum", "Delete files that no table version needs."
+    ),
+    "quarantine": LazyCommand(
+        "ingest_platform.cli.quarantine:quarantine", "Show rejected records, and replay them."
+    ),
     "demo": LazyCommand("ingest_platform.cli.demo:demo", "Run the whole platform on this machine."),
     "dev": LazyCommand("ingest_platform.cli.dev:dev", "Run local Kafka and S3."),
     "setup": LazyCommand("ingest_platform.cli.setup:setup", "Find or install Java, fetch jars."),

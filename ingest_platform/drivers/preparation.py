@@ -6,7 +6,7 @@ import importlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -16,8 +16,8 @@ from pyspark.sql import types as T  # noqa: N812  (PySpark's own convention)
 
 from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.objects import object_store, prove_conditional_create
-from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.adapters.table_history import held_positions, newest_account
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.errors import (
     CheckpointDamagedError,
     OffsetsLostError,
@@ -101,8 +101,8 @@ def check_surroundings(
         StorageDeniedError, StorageUnavailableError, UnsafeStorageError: The storage is not fit.
         SpecError: The transform cannot be imported.
     """
-    transform = _load_transform(spec.transform)
-    _check_topics(spec, kafka, new=False)
+    transform = load_transform(spec.transform)
+    _check_topics(spec, kafka)
     for bucket in _buckets(spec):
         prove_conditional_create(object_store(bucket, storage), "_ingest_probe")
     return transform
@@ -120,7 +120,8 @@ def prepare(
         SpecError: The transform cannot be imported.
     """
     transform = check_surroundings(spec, kafka, storage)
-    _check_start_of_new(spec, kafka, checkpoint)
+    if checkpoint.lineage() is None:
+        _check_start(spec, kafka)
     checkpoint.verify()
     table = TableLog(spec.table.path, storage)
     account = newest_account(table, spec.name)
@@ -218,7 +219,7 @@ def _buckets(spec: StreamSpec) -> set[str]:
     return {"/".join(path.split("/")[:3]) for path in paths if path.startswith("s3a://")}
 
 
-def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment, *, new: bool) -> None:
+def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment) -> None:
     admin = KafkaAdmin(kafka)
     for topic in spec.source.all_topics:
         if not admin.exists(topic):
@@ -227,14 +228,13 @@ def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment, *, new: bool) -> No
                 where=f"{kafka.bootstrap_servers}, stream {spec.name}",
                 remedy="create the topic, or correct source.topic",
             )
-    if new and isinstance(spec.source.starting_offsets, dict):
-        _check_start(spec, admin, spec.source.starting_offsets)
 
 
-def _check_start(
-    spec: StreamSpec, admin: KafkaAdmin, start: Mapping[str, Mapping[str, int]]
-) -> None:
+def _check_start(spec: StreamSpec, kafka: KafkaEnvironment) -> None:
     """Spark insists on all partitions, which also tells what a new stream is to skip."""
+    start, admin = spec.source.starting_offsets, KafkaAdmin(kafka)
+    if not isinstance(start, dict):
+        return
     named = {f"{topic}-{partition}" for topic, offsets in start.items() for partition in offsets}
     there = {f"{t}-{p}" for t in spec.source.all_topics for p in admin.partitions(t)}
     if named != there:
@@ -246,7 +246,12 @@ def _check_start(
         )
 
 
-def _load_transform(reference: str | None) -> Callable[[DataFrame], DataFrame]:
+def load_transform(reference: str | None) -> Callable[[DataFrame], DataFrame]:
+    """The user's function; identity without one.
+
+    Raises:
+        SpecError: It cannot be imported.
+    """
     if reference is None:
         return lambda rows: rows
     module, _, function = reference.partition(":")
