@@ -19,12 +19,20 @@ class Launch:
         name: The stream.
         log_dir: Folder of this stream's logs.
         env: The driver's whole environment. Holds secrets: kept out of `repr`.
+        follows: Generation whose successor it is: it gets ready, and waits until that has ended.
     """
 
     spec_path: Path
     name: str
     log_dir: Path
     env: Mapping[str, str] = field(repr=False)
+    follows: int | None = None
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The driver's arguments after the spec's path."""
+        waits = () if self.follows is None else ("--standby-after", str(self.follows))
+        return ("--name", self.name, *waits)
 
 
 class Launcher(Protocol):

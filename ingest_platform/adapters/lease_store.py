@@ -6,6 +6,7 @@ else finds out by asking `superseded`, and ends.
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime
 
@@ -63,6 +64,33 @@ class LeaseStore:
             remedy="find out what keeps starting drivers of this stream, and stop it",
         )
 
+    def take_after(self, generation: int, holder: str, now: datetime) -> Lease | None:
+        """Take over from `generation` and from no other; None if somebody else has already.
+
+        For a successor that was started for that one: whoever came first instead goes on.
+        """
+        if self._generations()[-1:] != [generation]:
+            return None
+        self._refuse_during_repair()
+        lease = Lease(generation + 1, holder, now.isoformat(timespec="seconds"))
+        if not self._objects.create(self._key(lease.generation), lease.to_json().encode()):
+            return None
+        self._prune(lease.generation)
+        return lease
+
+    def vacate(self, generation: int, by: str, now: datetime) -> None:
+        """Say that the driver of `generation` writes nothing more; its successor need not wait.
+
+        It is a courtesy and takes nothing away: who writes is decided by the highest generation
+        alone, so a wrong word here, about a driver that only seems dead, cannot harm the table.
+        """
+        word = json.dumps({"by": by, "at": now.isoformat(timespec="seconds")})
+        self._objects.put(self._vacated(generation), word.encode())
+
+    def vacated(self, generation: int) -> bool:
+        """Whether that was said. One read, cheap enough to ask twice a second."""
+        return self._objects.get(self._vacated(generation)) is not None
+
     def hand_back(self, holder: str, now: datetime) -> Lease:
         """End a repair: make the generation after it, which any driver may supersede."""
         return self.take(holder, "released", now)
@@ -95,10 +123,14 @@ class LeaseStore:
         for generation in self._generations():
             if generation <= newest - _KEPT:
                 self._objects.delete(self._key(generation))
+                self._objects.delete(self._vacated(generation))
 
     def _generations(self) -> list[int]:
         matches = (_KEY.fullmatch(key) for key in self._objects.list(self._folder))
         return sorted(int(match[1]) for match in matches if match)
+
+    def _vacated(self, generation: int) -> str:
+        return f"{self._folder}/{generation:010d}.vacated"
 
     def _key(self, generation: int) -> str:
         return f"{self._folder}/{generation:010d}.json"

@@ -44,7 +44,7 @@ class LocalLauncher:
         """
         log = log_files.begin(launch.log_dir)
         pid = self._spawn(
-            [*self._command, str(launch.spec_path), "--name", launch.name],
+            [*self._command, str(launch.spec_path), *launch.arguments],
             log,
             {
                 **launch.env,

@@ -8,6 +8,7 @@ from ingest_platform.adapters.contact_store import ContactStore
 from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import object_store
+from ingest_platform.adapters.standby_store import StandbyStore
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
@@ -19,6 +20,7 @@ class Stores:
     status: StatusStore
     lease: LeaseStore
     control: ControlStore
+    standby: StandbyStore
     contact: ContactStore
 
     @classmethod
@@ -29,5 +31,6 @@ class Stores:
             StatusStore(objects),
             LeaseStore(objects, spec.name),
             ControlStore(objects, spec.name),
+            StandbyStore(objects, spec.name),
             ContactStore(objects, spec.name),
         )

@@ -25,9 +25,10 @@ from ingest_platform.cli.specs import find
 from ingest_platform.errors import IngestError, ServiceStartError
 from ingest_platform.model.control import Pause
 from ingest_platform.spec import StorageEnvironment, StreamSpec
-from ingest_platform.steer.ending import Ended, StillThere, drain, stop
+from ingest_platform.steer.ending import Ended, StillThere, drain
 from ingest_platform.steer.reach import Reach
-from ingest_platform.steer.starting import NotStarted, Started, refuse_if_paused, start
+from ingest_platform.steer.starting import NotStarted, Started, start
+from ingest_platform.steer.turnover import Patience, Refused, turnover
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Steering:
         """
         outcome = start(self.reach, seconds)
         if isinstance(outcome, NotStarted):
-            raise _driver_error(outcome)
+            raise driver_error(outcome)
         return self._runs(outcome)
 
     def drain(self, seconds: float, reason: str) -> Outcome:
@@ -97,19 +98,22 @@ class Steering:
         return self._gone(outcome)
 
     def restart(self, drain_seconds: float, start_seconds: float, reason: str) -> Outcome:
-        """Drain, end what does not drain in time, and start.
+        """Get a successor ready, drain, end what does not drain in time, and let it take over.
 
         Raises:
             StreamPausedError: Someone paused it.
             IngestError: As `start`.
         """
-        refuse_if_paused(self.reach)  # first: else its driver would end and no other begin
-        by = getpass.getuser()
-        outcome = drain(self.reach, by=by, reason=reason, seconds=drain_seconds)
-        if isinstance(outcome, StillThere):
-            self.reach.say(f"Generation {outcome.generation} is ended: {outcome.reason}.")
-            stop(self.reach)
-        return self.start(start_seconds)
+        outcome = turnover(
+            self.reach,
+            Patience(drain_seconds, start_seconds),
+            by=getpass.getuser(),
+            reason=reason,
+            overlap=self.spec.supervision.overlap,
+        )
+        if not isinstance(outcome, Started):
+            raise driver_error(outcome)
+        return self._runs(outcome)
 
     def pause(self, reason: str) -> Outcome:
         """Want no driver until `resume`; one that runs finishes its batch and exits."""
@@ -161,7 +165,7 @@ class Steering:
         )
 
 
-def _driver_error(outcome: NotStarted) -> IngestError:
+def driver_error(outcome: NotStarted | Refused) -> IngestError:
     """The driver's own error where it told one, so that the exit code is the driver's."""
     told = outcome.error
     kind = getattr(errors, told.kind, None) if told else None

@@ -17,6 +17,7 @@ from ingest_platform.spec import StreamSpec
 from ingest_platform.steer.ending import StillThere, drain, stop
 from ingest_platform.steer.reach import Reach
 from ingest_platform.steer.starting import NotStarted, Started, start
+from ingest_platform.steer.turnover import Patience, Refused, turnover
 
 
 def reach_of(
@@ -49,11 +50,7 @@ def start_driver(context: dg.OpExecutionContext, reach: Reach, seconds: float) -
         outcome = start(reach, seconds)
     except StreamPausedError as paused:
         raise dg.Failure(str(paused), allow_retries=False) from None
-    if isinstance(outcome, NotStarted):
-        if outcome.error:
-            mark_error(context.instance, context.run_id, outcome.error, outcome.after)
-        raise _failure(outcome)
-    _report(context, outcome)
+    _told(context, outcome)
 
 
 def drain_driver(context: dg.OpExecutionContext, reach: Reach, seconds: float) -> None:
@@ -62,7 +59,8 @@ def drain_driver(context: dg.OpExecutionContext, reach: Reach, seconds: float) -
     Raises:
         dagster.Failure: It has not ended in time. It goes on draining.
     """
-    outcome = _drained(context, reach, seconds)
+    by, why = _who_and_why(context)
+    outcome = drain(reach, by=by, reason=why, seconds=seconds)
     if isinstance(outcome, StillThere):
         raise dg.Failure(
             f"Generation {outcome.generation} was asked to drain, but {outcome.reason}. "
@@ -72,19 +70,23 @@ def drain_driver(context: dg.OpExecutionContext, reach: Reach, seconds: float) -
 
 
 def restart_driver(
-    context: dg.OpExecutionContext, reach: Reach, *, drain_seconds: float, start_seconds: float
+    context: dg.OpExecutionContext, reach: Reach, patience: Patience, *, overlap: bool
 ) -> None:
-    """Drain, end what does not drain in time, and start the successor.
+    """Replace the driver; one that does not drain in time is ended.
 
     Raises:
-        dagster.Failure: As `start_driver`; a paused stream's driver is left alone.
+        dagster.Failure: As `start_driver`; a paused stream's driver is left alone, and so is one
+            whose successor is refused.
     """
-    if not reach.stores.control.read().pause:
-        outcome = _drained(context, reach, drain_seconds)
-        if isinstance(outcome, StillThere):
-            context.log.warning(f"Generation {outcome.generation} is ended: {outcome.reason}.")
-            stop(reach)
-    start_driver(context, reach, start_seconds)
+    by, why = _who_and_why(context)
+    overlap = overlap and context.run.tags.get(tags.OVERLAP) != "no"
+    try:
+        outcome = turnover(reach, patience, by=by, reason=why, overlap=overlap)
+    except StreamPausedError as paused:
+        raise dg.Failure(str(paused), allow_retries=False) from None
+    if isinstance(outcome, Refused):
+        raise _failure(outcome)
+    _told(context, outcome)
 
 
 def stop_driver(context: dg.OpExecutionContext, reach: Reach) -> None:
@@ -94,14 +96,21 @@ def stop_driver(context: dg.OpExecutionContext, reach: Reach) -> None:
         context.log.info("Nothing to do: no driver was there.")
 
 
-def _drained(context: dg.OpExecutionContext, reach: Reach, seconds: float):  # noqa: ANN202
+def _who_and_why(context: dg.OpExecutionContext) -> tuple[str, str]:
     run = context.run
     why = run.tags.get(tags.REASON, f"run {context.run_id} of {run.job_name}")
-    by = "supervisor" if tags.REASON in run.tags else "a person"
-    return drain(reach, by=by, reason=why, seconds=seconds)
+    return "supervisor" if tags.REASON in run.tags else "a person", why
 
 
-def _failure(outcome: NotStarted) -> dg.Failure:
+def _told(context: dg.OpExecutionContext, outcome: Started | NotStarted) -> None:
+    if isinstance(outcome, NotStarted):
+        if outcome.error:
+            mark_error(context.instance, context.run_id, outcome.error, outcome.after)
+        raise _failure(outcome)
+    _report(context, outcome)
+
+
+def _failure(outcome: NotStarted | Refused) -> dg.Failure:
     error, log = outcome.error, outcome.runs_at.log
     why = f": {error.kind}: {error.message}\nremedy: {error.remedy}" if error else ""
     return dg.Failure(

@@ -11,6 +11,7 @@ from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.model.control import Pause
 from ingest_platform.spec import StreamSpec
 from ingest_platform.steer.reach import Reach
+from ingest_platform.steer.turnover import Patience
 
 LAUNCHING = ("start", "restart")  # the jobs whose runs are launches
 ORDERING = ("drain", "restart", "stop")  # those whose runs end a driver
@@ -35,7 +36,8 @@ def stream_jobs(spec: StreamSpec, path: Path) -> list[dg.JobDefinition]:
     name, patience = spec.name, spec.supervision.drain_within.total_seconds()
 
     def restart(context: dg.OpExecutionContext, reach: Reach, seconds: float) -> None:
-        actions.restart_driver(context, reach, drain_seconds=patience, start_seconds=seconds)
+        within = Patience(drain=patience, start=seconds)
+        actions.restart_driver(context, reach, within, overlap=spec.supervision.overlap)
 
     def build(action: str, description: str, body: _Body) -> dg.JobDefinition:
         return _job(spec, action, description, _driver_op(spec, path, action, description, body))
@@ -48,7 +50,8 @@ def stream_jobs(spec: StreamSpec, path: Path) -> list[dg.JobDefinition]:
         ),
         build(
             "restart",
-            f"Drain the driver of {name} after its current batch, and start its successor.",
+            f"Get a successor for the driver of {name} ready, let the driver finish its batch and "
+            "exit, and the successor take over.",
             restart,
         ),
         build(

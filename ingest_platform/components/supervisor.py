@@ -137,7 +137,8 @@ class Tick:
                 return self._run("start", decision, decision.generation, seen.launches, more)
             case Drain():
                 action = "restart" if decision.then_start else "drain"
-                return self._run(action, decision, generation, seen.orders)
+                more = {} if decision.overlap else {tags.OVERLAP: "no"}
+                return self._run(action, decision, generation, seen.orders, more)
             case Stop():
                 return self._run("stop", decision, generation, seen.orders)
             case _:

@@ -1,10 +1,12 @@
 """Tags of the runs that tell a stream's story."""
 
 STREAM = "ingest/stream"  # also what dagster.yaml limits to one run at a time
+MAINTENANCE = "ingest/maintenance"  # a lane; also limited to one run at a time
 ACTION = "ingest/action"
 REASON = "ingest/reason"
 GENERATION = "ingest/generation"
 ATTEMPT = "ingest/attempt"
+OVERLAP = "ingest/overlap"  # `no`: the driver serves nobody, so it is ended first
 CAUSE = "ingest/cause"  # kind of error that made a launch necessary
 ERROR = "ingest/error"  # the error's class, when the driver of a launch said one
 MESSAGE = "ingest/message"

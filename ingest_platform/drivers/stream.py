@@ -355,6 +355,7 @@ def log_dir(name: str, environ: Mapping[str, str]) -> Path:
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--debug", is_flag=True, help="Log more, and show stack traces.")
 def main(
+    *,
     path: Path,
     name: str | None,
     available_now: bool,

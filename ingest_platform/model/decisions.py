@@ -23,10 +23,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Drain:
-    """Ask the driver to finish its batch and exit; a successor follows if `then_start`."""
+    """Ask the driver to finish its batch and exit; a successor follows if `then_start`.
+
+    `overlap`: it goes on until its successor is ready. Not for one that serves nobody any more.
+    """
 
     reason: str
     then_start: bool
+    overlap: bool = True
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,20 @@ class RunsAt(_Document):
     gc_log: str | None = None
     heap_dumps: str | None = None
 
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"process {self.pid}"
+
+    def same_process(self, other: RunsAt) -> bool:
+        """Whether both name one process, whatever else they know of it."""
+        return (self.launcher, self.host, self.pid, self.started_ticks) == (
+            other.launcher,
+            other.host,
+            other.pid,
+            other.started_ticks,
+        )
+
 
 @dataclass(frozen=True)
 class BatchReport(_Document):

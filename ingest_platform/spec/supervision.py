@@ -39,6 +39,10 @@ class SupervisionSpec(Frozen):
         default=timedelta(minutes=2),
         description="A driver asked to drain is ended after this time.",
     )
+    overlap: bool = Field(
+        default=True,
+        description="Start a successor's JVM before the drain; needs memory for two for a minute.",
+    )
     backoff_first: Duration = Field(
         default=timedelta(seconds=2),
         description="Wait after one launch that did not last; doubles.",

@@ -54,9 +54,12 @@ def drain(reach: Reach, *, by: str, reason: str, seconds: float) -> Ended | Stil
     return Ended(status.generation)
 
 
-def stop(reach: Reach) -> Ended:
-    """End the driver's processes now; what it had not committed, its successor repeats."""
-    status = reach.stores.status.read(reach.name)
+def stop(reach: Reach, status: Status | None = None) -> Ended:
+    """End the driver's processes now; what it had not committed, its successor repeats.
+
+    `status` says which driver; the stream's present one if None.
+    """
+    status = status or reach.stores.status.read(reach.name)
     if status is None:
         return Ended()
     if reach.launcher.dump_threads(status.runs_at):
@@ -64,7 +67,7 @@ def stop(reach: Reach) -> Ended:
         reach.sleep(_DUMP_SECONDS)
     if not reach.launcher.kill(status.runs_at):
         return Ended()
-    reach.say(f"Ended generation {status.generation}, process {status.runs_at.pid}.")
+    reach.say(f"Ended generation {status.generation}, {status.runs_at.name}.")
     return Ended(status.generation)
 
 

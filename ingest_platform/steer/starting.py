@@ -54,7 +54,20 @@ def start(reach: Reach, seconds: float) -> Started | NotStarted:
     lease = stores.lease.current()
     after = lease.generation if lease else 0
     runs_at = launcher.launch(reach.launch)
-    reach.say(f"Launched process {runs_at.pid}; its log: {runs_at.log}")
+    reach.say(f"Launched {runs_at.name}; its log: {runs_at.log}")
+    return healthy(reach, runs_at, after, seconds)
+
+
+def healthy(reach: Reach, runs_at: RunsAt, after: int, seconds: float) -> Started | NotStarted:
+    """Wait up to `seconds` until the driver that was launched is healthy.
+
+    Args:
+        reach: The stream.
+        runs_at: Where the driver was launched.
+        after: Lease generation before it.
+        seconds: How long to wait.
+    """
+    stores, launcher = reach.stores, reach.launcher
     outcome = await_healthy(
         Looks(
             alive=lambda: launcher.alive(runs_at),

@@ -7,7 +7,7 @@ is it well (`_with_driver`); else: is a launch under way, may the driver be repl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ingest_platform.model.control import Pause
 from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop, Wait
@@ -117,7 +117,9 @@ def _ailing(spec: StreamSpec, status: Status, seen: Seen, policy: Policy) -> Dec
     if status.state not in {StreamState.RUNNING, StreamState.DEGRADED}:
         return Wait(f"{status.state}: {where(status)}{because(status.reason)}")
     idle = stuck(spec, status, policy)
-    return Drain(idle, then_start=True) if idle else _turnover(spec, status, seen, policy)
+    if idle:
+        return Drain(idle, then_start=True, overlap=False)
+    return _turnover(spec, status, seen, policy)
 
 
 def _turnover(spec: StreamSpec, status: Status, seen: Seen, policy: Policy) -> Decision | None:
@@ -128,7 +130,19 @@ def _turnover(spec: StreamSpec, status: Status, seen: Seen, policy: Policy) -> D
     wait = min(policy.turnover_every, policy.max_age or policy.turnover_every) - age(status)
     if wait > timedelta(0):
         return Wait(f"{why}; turnover in {ago(wait)}", until=seen.now + wait)
+    again = _after_failed_turnover(seen, policy)
+    if again > seen.now:
+        said = f"{why}; the last turnover failed, the next try is in {ago(again - seen.now)}"
+        return Wait(said, until=again, alert=True)
     return Drain(why, then_start=True)
+
+
+def _after_failed_turnover(seen: Seen, policy: Policy) -> datetime:
+    """The driver works, so what keeps its successor from getting ready may be tried seldom."""
+    last = seen.orders[-1] if seen.orders else None
+    if last is None or last.outcome is not LaunchOutcome.FAILED or last.action != "restart":
+        return seen.now
+    return (last.ended_at or last.requested_at) + policy.turnover_again
 
 
 def _unless_asked(wish: Drain | Stop, seen: Seen, policy: Policy) -> Decision:

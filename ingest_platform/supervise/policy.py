@@ -18,6 +18,7 @@ class Policy:
         hung_looks: So many looks at the same heartbeat before a driver is called hung.
         launching: A run whose outcome is not known after this time is lost. The lease sees to
             it that a late one does no harm.
+        turnover_again: Time after a turnover that failed before another is tried.
         order_again: Time after a drain, stop or restart before another may be asked for.
         heap_full: Part of the heap that is live after collections.
         heap_horizon: A heap that would be full in so long, as it rises now, is about to be.
@@ -32,6 +33,7 @@ class Policy:
     drain_within: timedelta = timedelta(minutes=2)
     launching: timedelta = timedelta(minutes=10)
     order_again: timedelta = timedelta(minutes=2)
+    turnover_again: timedelta = timedelta(minutes=15)
     max_age: timedelta = timedelta(hours=20)
     jitter: float = 0.1
     turnover_every: timedelta = timedelta(hours=1)

@@ -124,3 +124,39 @@ def test_racing_processes_each_get_their_own_generations(tmp_path):
     current = LeaseStore(object_store(str(tmp_path), StorageEnvironment()), "clicks").current()
     assert current is not None
     assert current.generation == 80
+
+
+def test_successor_takes_over_from_its_predecessor_and_from_no_other(objects):
+    """Two that waited for one generation: one writes, the other is told that it came late."""
+    store = LeaseStore(objects, "clicks")
+    store.take("a:1", "stream", NOW)
+    assert not store.vacated(1)
+    store.vacate(1, "its driver", NOW)
+    assert store.vacated(1)
+    assert store.take_after(1, "b:2", NOW) == Lease(2, "b:2", "2026-01-31T12:00:00+00:00")
+    assert store.take_after(1, "c:3", NOW) is None
+    assert store.take_after(3, "c:3", NOW) is None
+    assert not store.vacated(2)
+    current = store.current()
+    assert current is not None
+    assert current.holder == "b:2"
+
+
+def test_successors_race_for_one_generation(objects):
+    store = LeaseStore(objects, "clicks")
+    store.take("a:1", "stream", NOW)
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda i: store.take_after(1, f"h:{i}", NOW), range(8)))
+    assert sum(lease is not None for lease in taken) == 1
+
+
+def test_leaving_a_lease_does_not_take_it_away(objects):
+    """Said in error, of a driver that only seems dead, it must not stop that driver."""
+    store = LeaseStore(objects, "clicks")
+    first = store.take("a:1", "stream", NOW)
+    store.vacate(1, "ann", NOW)
+    assert not store.superseded(first)
+    for _ in range(12):
+        store.vacate(store.take("a:1", "stream", NOW).generation, "its driver", NOW)
+    kept = [key for key in objects.list("streams/clicks/lease") if key.endswith(".vacated")]
+    assert len(kept) == 10

@@ -20,6 +20,10 @@ EVENTS = {
     "stall": World.stall,
     "lose_broker": World.lose_broker,
     "find_broker": World.find_broker,
+    "age": World.age,
+    "kill_standby": World.kill_standby,
+    "refuse_successors": World.refuse_successors,
+    "mend_spec": World.mend_spec,
     "pause": World.pause,
     "resume": World.resume,
     "forget": World.forget,
@@ -44,6 +48,7 @@ def test_no_double_no_storm_no_dead_end(events):
                 assert world.alive, "ends what is not there"
     _no_storm(world)
     world.find_broker()
+    world.mend_spec()
     world.resume()
     for _ in range(4 * 40):
         world.tick()
@@ -93,6 +98,29 @@ def test_days_of_health_see_a_turnover_by_age_only():
     (drain,) = [d for d in world.decisions if isinstance(d, Drain)]
     assert drain.then_start
     assert drain.reason.startswith("planned turnover: generation 1 on worker is ")
+
+
+def test_driver_goes_on_while_no_successor_gets_ready():
+    """A mistake in an edited spec, or a host too small for two: told, and tried seldom."""
+    world = World()
+    for _ in range(8):
+        world.tick()
+    world.age()
+    world.refuse_successors()
+    for _ in range(4 * 60):
+        world.tick()
+        assert world.alive
+    assert world.generation == 1
+    tried = [d for d in world.decisions if isinstance(d, Drain)]
+    assert 2 <= len(tried) <= 5
+    last = world.decisions[-1]
+    assert isinstance(last, Wait)
+    assert last.alert
+    assert "the last turnover failed, the next try is in" in last.reason
+    world.mend_spec()
+    for _ in range(4 * 16):
+        world.tick()
+    assert world.generation == 2
 
 
 def test_hung_driver_is_ended_and_replaced_within_three_minutes():

@@ -38,6 +38,8 @@ class World:
     stalled: bool = False
     broker: bool = True
     generation: int = 0
+    standby: str = ""  # a successor in standby: `ready`, `refused` or `killed`
+    refuses: bool = False
     launched: list[datetime] = field(default_factory=list)
     runs: list[LaunchRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -62,6 +64,23 @@ class World:
 
     def find_broker(self) -> None:
         self.broker = True
+
+    def kill_standby(self) -> None:
+        """While it waits, or when its turn has come; or the kernel has no memory for two."""
+        self.standby = "killed" if self.standby else ""
+
+    def refuse_successors(self) -> None:
+        """Someone saves a spec with a mistake."""
+        self.refuses = True
+
+    def mend_spec(self) -> None:
+        self.refuses = False
+
+    def age(self) -> None:
+        """The driver gets as old as a turnover needs."""
+        if self.alive and self.status:
+            old = (self.now - timedelta(days=2)).isoformat()
+            self.status = replace(self.status, started_at=old)
 
     def pause(self) -> None:
         self.control = Control(Pause("ada", "now"))
@@ -102,6 +121,10 @@ class World:
                     attempt=attempt, cause=cause, action=action,
                 )
             )  # fmt: skip
+            overlap = isinstance(decision, Drain) and decision.overlap
+            if overlap and self.alive and not self.control.pause:
+                self.standby = "refused" if self.refuses else "ready"
+                self.launched.append(self.now)
         return decision
 
     def seen(self) -> Seen:
@@ -142,6 +165,9 @@ class World:
                 self.runs[i] = replace(run, outcome=outcome, ended_at=self.now)
 
     def _act(self, run: LaunchRecord) -> LaunchOutcome:
+        standby, self.standby = self.standby, ""
+        if run.action == "restart" and standby in {"refused", "killed"} and self.alive:
+            return LaunchOutcome.FAILED  # the driver was asked nothing, and goes on
         if run.action in {"stop", "restart"}:
             self.alive = self.hung = self.stalled = False
         if run.action == "stop":
@@ -152,7 +178,8 @@ class World:
         if self.alive:
             return LaunchOutcome.HEALTHY  # the start job finds it running
         self.generation += 1
-        self.launched.append(self.now)
+        if standby != "ready":
+            self.launched.append(self.now)
         self.hung = self.stalled = False
         at = self.now.isoformat()
         self.status = make_status(generation=self.generation, started_at=at, updated_at=at)
