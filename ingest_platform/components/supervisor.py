@@ -24,6 +24,7 @@ from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop
 from ingest_platform.model.launches import LaunchRecord
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StreamSpec
+from ingest_platform.supervise.contact import contact_of
 from ingest_platform.supervise.decide import decide
 from ingest_platform.supervise.materialize import (
     Evidence,
@@ -87,9 +88,12 @@ class Tick:
             decision = decide(self.spec, seen)
             request = self._request(decision, seen)
             if request:
+                self.stores.contact.tell(contact_of(self.spec, seen, decision))
                 return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
             made, memory = self._report(seen, memory)
             verdicts, memory = self._check(seen, memory)
+            # Last: a tick that fails on the way is silence, which the driver tells a person of.
+            self.stores.contact.tell(contact_of(self.spec, seen, decision))
         except RetryableFault as fault:
             memory = replace(memory, heartbeat=memory.heartbeat.excused(self.now))
             # A tick that fails would be shown as the supervisor's error; this one heals.
