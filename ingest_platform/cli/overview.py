@@ -9,7 +9,13 @@ from typing import Any
 from ingest_platform.maintain.table_files import Housekeeping, TableFiles
 from ingest_platform.model.control import Control
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import BatchReport, ErrorReport, RunsAt, Status
+from ingest_platform.model.status import (
+    AutoCompactionReport,
+    BatchReport,
+    ErrorReport,
+    RunsAt,
+    Status,
+)
 from ingest_platform.model.times import parse_time
 from ingest_platform.spec import FreshnessSpec, StreamSpec
 from ingest_platform.supervise.seen import Seen
@@ -77,6 +83,7 @@ class Overview:
     table_bytes: int | None = None
     quarantine_ratio: float | None = None
     compacted_at: str | None = None
+    auto_compaction: AutoCompactionReport | None = None
     vacuumed_at: str | None = None
     error: ErrorReport | None = None
     trouble: str | None = None
@@ -120,6 +127,7 @@ def overview(spec: StreamSpec, seen: Sighting, now: datetime) -> Overview:
         rows_out=status.processed_rows_per_second if live else None,
         last_batch=status.last_batch,
         quarantine_ratio=_quarantine_ratio(status),
+        auto_compaction=status.auto_compaction,
         error=status.error,
         **table,
     )

@@ -95,6 +95,7 @@ def _texts(item: Overview) -> Iterator[tuple[str, str]]:
     yield "table", f"{item.table}, version {_count(item.table_version)}"
     yield "files", _files(item)
     yield "rejects", _ratio(item.quarantine_ratio)
+    yield "auto compaction", _auto_compaction(item)
     yield "last compaction", item.compacted_at or "none in the last 2,000 commits"
     yield "last vacuum", item.vacuumed_at or "none in the last 2,000 commits"
 
@@ -108,6 +109,16 @@ def _batch_in_full(item: Overview) -> str:
     return (
         f"{batch.id}, finished {batch.finished_at}: {batch.rows:,} rows, {batch.quarantined:,} "
         f"rejects, {batch.files:,} files in {batch.seconds:.2f} s{extra}"
+    )
+
+
+def _auto_compaction(item: Overview) -> str:
+    report = item.auto_compaction
+    if report is None:
+        return ""
+    return (
+        f"{report.mode}: {report.completed:,} completed, {sum(report.yielded.values()):,} yielded "
+        f"to DML, {report.dropped:,} dropped, {report.errors:,} failed"
     )
 
 

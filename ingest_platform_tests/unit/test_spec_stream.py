@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from ingest_platform_tests.factories import make_spec
@@ -39,6 +40,8 @@ def test_defaults() -> None:
         ({"decode": {"schema": "id INT", "schema_file": "x"}}, "give either `schema`"),
         ({"decode": {"schema": "id INT", "unexpected_fields": "drop"}}, "unexpected_fields"),
         ({"decode": {"schema": "id INT", "tombstones": "delete"}}, "tombstones"),
+        ({"table": {"path": LAKE, "auto_compaction": "on"}}, "table.auto_compaction"),
+        ({"table": {"path": LAKE, "auto_compaction": True}}, "table.auto_compaction"),
         ({"transform": "os.system"}, "transform"),
         ({"transform": "os:system('x')"}, "transform"),
         ({"transform": "../x:y"}, "transform"),
@@ -62,6 +65,16 @@ def test_refused(change: dict[str, Any], rule: str) -> None:
         make_spec(**change)
     text = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in refused.value.errors())
     assert rule in text
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"), [("off", "off"), ("'off'", "off"), ("inline", "inline"), ("async", "async")]
+)
+def test_auto_compaction_as_people_write_it(text: str, mode: str) -> None:
+    """A bare `off` is false to YAML 1.1, and must not be refused for that."""
+    table = yaml.safe_load(f"{{path: {LAKE}, auto_compaction: {text}}}")
+    assert make_spec(table=table).table.auto_compaction == mode
+    assert make_spec().table.auto_compaction == "off"
 
 
 def test_specs_are_frozen() -> None:

@@ -6,7 +6,13 @@ from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.model.control import Control, DrainRequest, Pause
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import BatchReport, ErrorReport, RunsAt, Status
+from ingest_platform.model.status import (
+    AutoCompactionReport,
+    BatchReport,
+    ErrorReport,
+    RunsAt,
+    Status,
+)
 
 STATUS = Status(
     stream="clicks",
@@ -17,6 +23,7 @@ STATUS = Status(
     last_batch=BatchReport(id=1, rows=10, phases={"decode": 0.5}),
     recent=(BatchReport(id=0), BatchReport(id=1, rows=10, phases={"decode": 0.5})),
     behind={"clicks-0": 4},
+    auto_compaction=AutoCompactionReport(completed=3, yielded={"at_dequeue": 1}),
     error=ErrorReport(kind="StorageUnavailableError", retryable=True),
 )
 

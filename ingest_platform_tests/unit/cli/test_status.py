@@ -16,7 +16,7 @@ from ingest_platform.cli.overview import Sighting, overview
 from ingest_platform.maintain.table_files import TableFiles
 from ingest_platform.model.control import Control, Pause
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import BatchReport, ErrorReport, Status
+from ingest_platform.model.status import AutoCompactionReport, BatchReport, ErrorReport, Status
 from ingest_platform.spec import StorageEnvironment, load_spec
 from ingest_platform_tests.ledger_tables import write_batches
 
@@ -30,6 +30,7 @@ RUNNING = Status(
     updated_at="2026-11-01T11:59:55+00:00",
     last_batch=BatchReport(id=9, rows=1000, seconds=1.5),
     totals={"rows": 999, "quarantined": 1},
+    auto_compaction=AutoCompactionReport(completed=4, yielded={"at_dequeue": 1, "conflict": 1}),
     behind={"t-0": 30, "t-1": 12},
     oldest_unread_age=20.0,
     input_rows_per_second=100.0,
@@ -156,6 +157,7 @@ def test_one_name_gives_all_details(run, streams):
     assert "/logs/driver.log" in result.stdout
     assert "generation  " in result.stdout.replace("      ", "  ")
     assert "last compaction" in result.stdout
+    assert "async: 4 completed, 2 yielded to DML" in result.stdout
 
 
 def test_a_broken_spec_is_reported_beside_the_others(run, streams):
