@@ -6,6 +6,7 @@ from typing import Any
 # Loaded when first asked for: drivers and the vocabulary must not pay for importing Dagster. The
 # module's name stands in a string, so that import-linter's rules hold for the package itself.
 _LAZY = {
+    "Alerts": "ingest_platform.components.alerts",
     "KafkaDeltaTable": "ingest_platform.components.kafka_delta_table",
     "dml_in_flight": "ingest_platform.maintain.auto.in_flight",
 }

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import GetJsonSchemaHandler, RootModel
+from pydantic import BaseModel, GetJsonSchemaHandler, RootModel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ingest_platform.spec import StreamSpec
+from ingest_platform.spec.alerts import AlertsSpec
 
 _TEMPLATE = {"type": "string", "pattern": r"\{\{"}
 _LEAVES = {"type", "enum", "const", "pattern"}
@@ -28,9 +29,26 @@ class StreamAttributes(RootModel[dict[str, Any]]):
         handler: GetJsonSchemaHandler,
     ) -> JsonSchemaValue:
         """`StreamSpec`'s schema, in which every leaf may also be a template."""
-        schema = StreamSpec.model_json_schema()
-        sections = schema.pop("$defs", {})
-        return _inlined(schema, sections)
+        return _templated(StreamSpec)
+
+
+class AlertsAttributes(RootModel[dict[str, Any]]):
+    """The fields of a deployment's alerts as the YAML has them."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls,
+        core_schema: CoreSchema,
+        handler: GetJsonSchemaHandler,
+    ) -> JsonSchemaValue:
+        """`AlertsSpec`'s schema, in which every leaf may also be a template."""
+        return _templated(AlertsSpec)
+
+
+def _templated(model: type[BaseModel]) -> JsonSchemaValue:
+    schema = model.model_json_schema()
+    sections = schema.pop("$defs", {})
+    return _inlined(schema, sections)
 
 
 def _inlined(node: Any, sections: dict[str, Any]) -> Any:
@@ -40,7 +58,8 @@ def _inlined(node: Any, sections: dict[str, Any]) -> Any:
     if "$ref" in node:
         target = sections[node["$ref"].rpartition("/")[2]]
         return _inlined({**target, **{k: v for k, v in node.items() if k != "$ref"}}, sections)
-    inner = {key: _inlined_value(key, value, sections) for key, value in node.items()}
+    known = {key: value for key, value in node.items() if key != "discriminator"}  # names `$defs`
+    inner = {key: _inlined_value(key, value, sections) for key, value in known.items()}
     if "anyOf" in inner:
         return _optional(inner)
     return _or_template(inner) if inner.get("type") != "object" and _LEAVES & set(inner) else inner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,12 +27,14 @@ class Watched:
         since: When a condition was first seen, by key; ISO 8601.
         well: Since when it is gone.
         contacts: The watches of the supervisors' contacts, by stream.
+        open: Alerts that were open when an outbox could last be read, by its root.
         runs_until: Runs that ended before were looked at; seconds since the epoch.
     """
 
     since: Mapping[str, str] = field(default_factory=dict[str, str])
     well: Mapping[str, str] = field(default_factory=dict[str, str])
     contacts: Mapping[str, Watch] = field(default_factory=dict[str, Watch])
+    open: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     runs_until: float = 0.0
 
     def to_cursor(self) -> str:
@@ -45,7 +47,8 @@ class Watched:
         try:
             raw: dict[str, Any] = json.loads(text or "{}")
             contacts = {name: Watch(**watch) for name, watch in raw["contacts"].items()}
-            return cls(raw["since"], raw["well"], contacts, float(raw["runs_until"]))
+            until = float(raw["runs_until"])
+            return cls(raw["since"], raw["well"], contacts, raw["open"], until)
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls()
 
