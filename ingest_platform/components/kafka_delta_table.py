@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ingest_platform.components.assets import table_assets, topic_assets, topic_keys
 from ingest_platform.components.attributes import StreamAttributes
 from ingest_platform.components.checks import check_job, table_checks
+from ingest_platform.components.maintenance import Table, maintenance_definitions
 from ingest_platform.components.scaffolder import KafkaDeltaTableScaffolder
 from ingest_platform.components.stream_jobs import stream_jobs
 from ingest_platform.components.supervisor import supervisor_sensor
@@ -45,7 +46,7 @@ class KafkaDeltaTable(dg.Component):
         return dg.ComponentTypeSpec(
             description="A Kafka topic that becomes a Delta table.",
             tags=["kafka", "delta", "spark", "ingest"],
-            produces=["asset", "sensor", "job"],
+            produces=["asset", "sensor", "job", "schedule"],
         )
 
     @classmethod
@@ -65,10 +66,16 @@ class KafkaDeltaTable(dg.Component):
         return cls(parse_attributes(attributes.root, os.environ, where=str(path)), path)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Assets, supervisor sensor and jobs."""
+        """Assets, sensor, jobs; and the maintenance runs that this table is the first of."""
         others = self._others_topics(context)
         topics = [asset for asset in topic_assets(self.spec) if asset.key not in others]
-        return stream_definitions(self.spec, self.path, topics)
+        tables = context.component_tree.get_all_components(of_type=KafkaDeltaTable)
+        return dg.Definitions.merge(
+            stream_definitions(self.spec, self.path, topics),
+            maintenance_definitions(
+                [Table(table.spec, table.path) for table in tables], of=self.spec.name
+            ),
+        )
 
     def _others_topics(self, context: dg.ComponentLoadContext) -> set[dg.AssetKey]:
         """Topics that another table's component declares, since an asset has one definition.

@@ -14,6 +14,7 @@ from dagster_pyspark import PySparkResource
 from pydantic import Field, PrivateAttr
 
 from ingest_platform.adapters.local_launcher import DRIVER, LocalLauncher
+from ingest_platform.components.maintenance_driver import MaintenanceDriver
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
 
@@ -173,4 +174,9 @@ class LauncherResource(dg.ConfigurableResource):
 def default_resources(environ: Mapping[str, str]) -> dict[str, dg.ConfigurableResource]:
     """The resources that the platform's jobs and sensors ask for, by key."""
     s3 = S3Resource.from_environment(environ)
-    return {"s3": s3, "spark": SparkResource(s3=s3), "launcher": LauncherResource()}
+    return {
+        "s3": s3,
+        "spark": SparkResource(s3=s3),
+        "launcher": LauncherResource(),
+        "maintenance": MaintenanceDriver(),
+    }

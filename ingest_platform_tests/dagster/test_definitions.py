@@ -68,6 +68,10 @@ def graph(defs: dg.Definitions) -> dict[str, Any]:
             }
             for s in repository.sensor_defs
         },
+        "schedules": {
+            s.name: {"cron": s.cron_schedule, "status": s.default_status.name}
+            for s in repository.schedule_defs
+        },
     }
 
 
@@ -113,6 +117,7 @@ def test_two_tables_of_one_topic_share_its_asset():
             names = {sensor.name for sensor in merged.get_repository_def().sensor_defs}
     assert keys == {
         *("kafka/orders", "orders", "orders_quarantine", "orders_raw", "orders_raw_quarantine"),
+        *("orders_compaction", "orders_vacuum", "orders_raw_compaction", "orders_raw_vacuum"),
     }
     assert names == {"orders_supervisor", "orders_raw_supervisor"}
 

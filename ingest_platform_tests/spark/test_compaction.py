@@ -90,7 +90,7 @@ def test_a_kill_keeps_the_finished_batches(spark: SparkSession, tmp_path: Path) 
     report = compact(spark, table, commit_bytes=1)
     assert report.numbers["partitions_compacted"] == 1
     assert table.rows() == before
-    assert spark.conf.get("spark.databricks.delta.optimize.minFileSize", "") != str(1)
+    assert spark.conf.get("spark.databricks.delta.optimize.batchSize", None) is None
 
 
 def test_an_unpartitioned_table_is_compacted_within_the_budget_of_each_run(
