@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
 Place = tuple[str, int, int]  # topic, partition, offset
 
@@ -100,3 +101,25 @@ def grow_topic(servers: str, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     grown = admin.create_partitions([NewPartitions(topic, partitions)])
     grown[topic].result(_SECONDS)
+
+
+def delete_records(servers: str, topic: str, before: dict[int, int]) -> None:
+    """Let retention pass: delete the records before an offset, by partition."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
+    for future in admin.delete_records(wanted).values():
+        future.result(_SECONDS)
+
+
+def recreate_topic(servers: str, topic: str, partitions: int) -> None:
+    """Delete a topic and make it anew: its offsets begin again at 0."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(_SECONDS)
+    for attempt in Retrying(stop=stop_after_delay(_SECONDS), wait=wait_fixed(0.2), reraise=True):
+        with attempt:  # the name stays taken for a moment
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_SECONDS)
+    for attempt in Retrying(stop=stop_after_delay(_SECONDS), wait=wait_fixed(0.2), reraise=True):
+        with attempt:  # brokers forget the old one, and find leaders, one after the other
+            found = admin.list_topics(topic, timeout=_SECONDS).topics[topic]
+            assert len(found.partitions) == partitions
+            assert all(p.leader >= 0 for p in found.partitions.values())

@@ -34,11 +34,12 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a topic keeps records. None: without limit."""
+    """How long a topic keeps records, and how large they may be. None: without limit."""
 
     milliseconds: int | None
     bytes_per_partition: int | None
     compacted: bool
+    message_bytes: int | None = None
 
 
 class KafkaAdmin:
@@ -87,6 +88,7 @@ class KafkaAdmin:
             milliseconds=_limit(config.get("retention.ms")),
             bytes_per_partition=_limit(config.get("retention.bytes")),
             compacted="compact" in (config.get("cleanup.policy") or ""),
+            message_bytes=_limit(config.get("max.message.bytes")),
         )
 
     def _offsets(self, topics: Iterable[str], spec: Any) -> Positions:

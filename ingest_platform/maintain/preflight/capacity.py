@@ -86,7 +86,7 @@ def _compared(stream: str, cores: int, needed: int, for_what: str) -> Finding:
 
 
 def _memory(specs: Sequence[StreamSpec], machine: Machine) -> Iterator[Finding]:
-    heaps = sum(_bytes(spec.spark.driver_memory) for spec in specs)
+    heaps = sum(memory_bytes(spec.spark.driver_memory) for spec in specs)
     sizes = f"{heaps / 1e9:.1f} GB of heap for {len(specs)} drivers"
     have = f"the machine has {machine.memory / 1e9:.1f} GB"
     if heaps > machine.memory * _HEAP_SHARE:
@@ -104,7 +104,7 @@ def _memory(specs: Sequence[StreamSpec], machine: Machine) -> Iterator[Finding]:
 def _batch(spec: StreamSpec) -> Iterator[Finding]:
     limit, heap = spec.source.max_offsets_per_trigger, spec.spark.driver_memory
     local = spec.spark.master.startswith("local")
-    if local and limit > _BIG_BATCH and _bytes(heap) < _BIG_HEAP:
+    if local and limit > _BIG_BATCH and memory_bytes(heap) < _BIG_HEAP:
         yield Finding(
             Level.WARNING,
             Group.CAPACITY,
@@ -125,5 +125,6 @@ def _batch(spec: StreamSpec) -> Iterator[Finding]:
         )
 
 
-def _bytes(text: str) -> int:
+def memory_bytes(text: str) -> int:
+    """Bytes of a memory setting such as `2g` or `512m`."""
     return int(text[:-1]) * (1024**3 if text.endswith("g") else 1024**2)

@@ -29,6 +29,7 @@ class Group(StrEnum):
     VERSIONS = "versions"
     KAFKA = "kafka"
     STORAGE = "storage"
+    TABLE = "table"
     PATHS = "paths"
     SECRETS = "secrets"
     CAPACITY = "capacity"

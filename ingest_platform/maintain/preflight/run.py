@@ -14,12 +14,14 @@ import psutil
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.preflight.capacity import Machine, check_capacity
+from ingest_platform.maintain.preflight.capacity import Machine, check_capacity, cores_of
+from ingest_platform.maintain.preflight.executors import check_executors
 from ingest_platform.maintain.preflight.findings import Finding, Group
 from ingest_platform.maintain.preflight.kafka import TopicFacts, check_topics, read_topics
 from ingest_platform.maintain.preflight.paths import check_paths, check_paths_apart
 from ingest_platform.maintain.preflight.secrets import check_secrets
 from ingest_platform.maintain.preflight.storage import check_storage
+from ingest_platform.maintain.preflight.table import check_table
 from ingest_platform.maintain.preflight.versions import check_machine, check_user_jars
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, StreamSpec
@@ -91,8 +93,11 @@ def _of_stream(
     spec: StreamSpec, world: Surroundings, topics: list[TopicFacts | IngestError]
 ) -> Iterator[Finding]:
     yield from check_user_jars(spec, world.environ)
-    yield from check_topics(spec, topics, _status(spec, world.environ))
+    yield from check_executors(spec, world.environ, world.python)
+    cores = cores_of(spec.spark, world.machine)
+    yield from check_topics(spec, topics, _status(spec, world.environ), world.now(), cores)
     yield from check_storage(spec, world.environ, world.now)
+    yield from check_table(spec, world.environ)
     yield from check_paths(spec)
     yield from check_secrets(spec, world.environ)
 

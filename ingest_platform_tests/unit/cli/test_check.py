@@ -13,6 +13,7 @@ from ingest_platform.maintain.preflight.findings import Level
 from ingest_platform.maintain.preflight.storage import check_storage
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, load_spec
+from ingest_platform_tests.topic_records import Record, as_records, produce
 
 
 @pytest.fixture
@@ -140,3 +141,38 @@ def unused_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def read_from(placed, name: str) -> None:
+    """Let the spec name another topic."""
+    text = placed.read_text()
+    start = text.index("topic: t-")
+    placed.write_text(text.replace(text[start : text.index("}", start)], f"topic: {name}"))
+
+
+def test_a_transactional_topic_needs_gaps_counted(run, placed, kafka, topic):
+    """Its control records take offsets that no consumer ever gets."""
+    name = topic(1)
+    values = as_records([b"1", b"2"])
+    produce(kafka.bootstrap_servers, name, values, transaction="t1")
+    read_from(placed, name)
+    result = run("check", "clicks", "--json")
+    assert result.exit_code == 2
+    assert any("offsets without a record" in what for what in errors(result))
+
+
+def test_large_records_small_retention_and_a_wrong_clock(run, placed, s3, kafka, topic):
+    """One topic with all that `check` warns of; at 10 records/s of 100 bytes, 10 MB last 2.8 h."""
+    name = topic(1, {"max.message.bytes": str(400 << 20), "retention.bytes": "10000000"})
+    tomorrow = int((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1000)
+    produce(kafka.bootstrap_servers, name, [Record(b"x" * 100, millis=tomorrow)])
+    read_from(placed, name)
+    spec = load_spec(placed, {})
+    store = object_store(spec.root, StorageEnvironment.from_env(s3.environment()))
+    StatusStore(store).write(Status(stream="clicks", input_rows_per_second=10.0))
+    result = run("check", "clicks", "--json", "--quiet")
+    assert result.exit_code == 0
+    told = " ".join(f["what"] for f in findings(result))
+    assert "takes records of up to 419.4 MB" in told
+    assert "at 10 records/s of 100 bytes lasts 2.8 h" in told
+    assert "s ahead of this machine's clock" in told
