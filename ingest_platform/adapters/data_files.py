@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
-from ingest_platform.adapters.table_log import storage_options
-from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.adapters.table_log import errors_of, storage_options
 from ingest_platform.model.data_file import DataFile, Partition
 from ingest_platform.spec.environment import StorageEnvironment
 
@@ -58,9 +56,10 @@ def live_files(path: str, storage: StorageEnvironment) -> LiveFiles | None:
     """Read the newest version; None when there is no table yet.
 
     Raises:
-        StorageUnavailableError: The log cannot be read: a missing entry, or the storage.
+        LogDamagedError: An entry of the log is missing.
+        StorageUnavailableError, StorageDeniedError: The log cannot be read.
     """
-    with _errors_of(path):
+    with errors_of(path):
         table = _open(path, storage)
         if table is None:
             return None
@@ -79,9 +78,9 @@ def table_facts(path: str, storage: StorageEnvironment) -> TableFacts | None:
     """Read the newest version's metadata; None when there is no table yet.
 
     Raises:
-        StorageUnavailableError: As `live_files`.
+        IngestError: As `live_files`.
     """
-    with _errors_of(path):
+    with errors_of(path):
         table = _open(path, storage)
         if table is None:
             return None
@@ -97,19 +96,6 @@ def _open(path: str, storage: StorageEnvironment) -> DeltaTable | None:
         return DeltaTable(path, storage_options=options)
     except TableNotFoundError:
         return None
-
-
-@contextmanager
-def _errors_of(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise StorageUnavailableError(
-            f"the table's log cannot be read: {' '.join(str(error).split())[:300]}",
-            where=path,
-            remedy="check the storage; if an entry of the log is missing, restore it from a backup "
-            "or a versioned bucket: `ingest-platform audit` names it",
-        ) from error
 
 
 def _files(actions: pa.Table, columns: list[str]) -> tuple[DataFile, ...]:

@@ -69,7 +69,7 @@ class TableLog:
         table = self._refreshed()
         if table is None or table.version() <= after:
             return []
-        with self._lock, _errors_of(self._path):
+        with self._lock, errors_of(self._path):
             history = table.history(min(limit, table.version() - after))
         commits = (_commit(entry) for entry in history)
         return sorted((c for c in commits if c.version > after), key=lambda c: c.version)
@@ -79,7 +79,7 @@ class TableLog:
         table = self._refreshed()
         if table is None:
             return None
-        with self._lock, _errors_of(self._path):
+        with self._lock, errors_of(self._path):
             sizes = pa.table(table.get_add_actions()).column("size_bytes")
             small = pc.sum(pc.less(sizes, _SMALL_BYTES)).as_py() or 0
             return TableSize(table.version(), len(sizes), pc.sum(sizes).as_py() or 0, small)
@@ -93,7 +93,7 @@ class TableLog:
             self._table = None
 
     def _refreshed(self) -> DeltaTable | None:
-        with self._lock, _errors_of(self._path):
+        with self._lock, errors_of(self._path):
             if self._table is not None:
                 try:
                     self._table.update_incremental()
@@ -158,7 +158,8 @@ def _restored_to(entry: Mapping[str, Any]) -> int | None:
 
 
 @contextmanager
-def _errors_of(path: str) -> Iterator[None]:
+def errors_of(path: str) -> Iterator[None]:
+    """Turn delta-rs's errors about the log of the table at `path` into those of the tree."""
     try:
         yield
     except (DeltaError, OSError) as error:

@@ -63,10 +63,10 @@ def test_one_broken_table_does_not_keep_the_other_from_its_turn(run, clicks):
         damaged.append([n])
     (clicks.root / "tables" / "damaged" / "_delta_log" / f"{1:020}.json").unlink()
     result = run("compact", "damaged", "clicks", "--dry-run", "--json")
-    assert result.exit_code == 3
+    assert result.exit_code == 4
     first, second = json.loads(result.stdout)["tables"]
-    assert first["error"]["kind"] == "StorageUnavailableError"
-    assert "missing" in first["error"]["remedy"]
+    assert first["error"]["kind"] == "LogDamagedError"
+    assert "backup" in first["error"]["remedy"]
     assert second["partitions_planned"] == 2
 
 
