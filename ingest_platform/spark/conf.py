@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from ingest_platform.errors import SpecError
-from ingest_platform.spark.logstore.compile import LOCAL_LOGSTORE_CLASS, LOGSTORE_CLASS
+from ingest_platform.spark.logstore.compile import (
+    FUNCTION_CATALOG_CLASS,
+    LOCAL_LOGSTORE_CLASS,
+    LOGSTORE_CLASS,
+)
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
 # Settings that decide whether two drivers can lose each other's commits.
@@ -54,6 +58,7 @@ LONG_LIVED: Final[Mapping[str, str]] = {
 SPEED: Final[Mapping[str, str]] = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalog.ingest": FUNCTION_CATALOG_CLASS,
     # A record that holds a field twice must not fail its batch, again and again; in Spark's JSON
     # the last one wins too.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",

@@ -38,9 +38,8 @@ RAW: Final = {"_raw_key": "key", "_raw_value": "value"}
 # What a field may be called to become a column: no escaping needed in any reader.
 COLUMN_NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 
-_CORRUPT: Final = "_corrupt"
-_DOCUMENTS: Final = "documents"
-_END: Final = "end"
+_JSON_OBJECT: Final = "ingest.json_object"  # spark/functions
+_VALUE: Final = "_value"
 _ROW: Final = "_row"
 _CALENDAR: Final = ("TIMESTAMP '0001-01-01T00:00:00Z'", "TIMESTAMP '9999-12-31T23:59:59.999999Z'")
 
@@ -66,44 +65,23 @@ def decode(
         `_kafka_*`, the data columns, `_reason` (null for a good record) and, unless unexpected
         fields are ignored, `_unexpected` (a map from name to JSON text; may be null).
     """
-    text = F.col("value").cast("string")
-    envelope = T.StructType(
-        [
-            T.StructField(_DOCUMENTS, T.ArrayType(schema)),
-            T.StructField(_END, T.IntegerType()),
-            T.StructField(_CORRUPT, T.StringType()),
-        ]
-    )
-    # `from_json` stops after the first value and drops what follows without a word. Inside an
-    # envelope whose last field must be reached, anything but exactly one value breaks it; the list
-    # catches what would read on as further fields of the envelope: `{"id": 1}, "x": 2`.
-    enveloped = F.concat(F.lit(f'{{"{_DOCUMENTS}":['), text, F.lit(f'],"{_END}":1}}'))
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    if spec.timestamp_format:
-        options["timestampFormat"] = spec.timestamp_format
+    value, timestamps = F.col("value"), F.lit(spec.timestamp_format).cast("string")
+    # Whatever the table demands, a record can leave any field out.
+    found = T.StructType([T.StructField(f.name, f.dataType) for f in schema.fields])
+    row = F.call_function(_JSON_OBJECT, value, F.lit(None).cast(found), timestamps)
     columns = [F.col(source).alias(name) for name, source in COORDINATES.items()]
     columns += [F.col(source).alias(name) for name, source in RAW.items() if raw]
-    columns += [F.from_json(enveloped, envelope, options).alias(_ROW), _value_state(text)]
+    columns += [value.alias(_VALUE), row.alias(_ROW)]
     if spec.unexpected_fields != "ignore":
-        columns.append(unexpected_fields(text, schema).alias(UNEXPECTED))
+        columns.append(unexpected_fields(value.cast("string"), schema).alias(UNEXPECTED))
     parsed = records.select(*columns)
     rest = [UNEXPECTED] if spec.unexpected_fields != "ignore" else []
     rest += [*RAW] if raw else []
     return parsed.select(
         *COORDINATES,
-        *[_document()[name].alias(name) for name in schema.names],
+        *[F.col(_ROW)[name].alias(name) for name in schema.names],
         *rest,
         _reason(schema, spec, reserved).alias(REASON),
-    )
-
-
-def _value_state(text: Column) -> Column:
-    # Jackson replaces malformed UTF-8 with U+FFFD without a word, so it is looked for first.
-    return (
-        F.when(text.isNull(), TOMBSTONE)
-        .when(F.length(text) == 0, EMPTY_VALUE)
-        .when(~F.is_valid_utf8(text), NOT_UTF8)
-        .alias("_value_state")
     )
 
 
@@ -119,22 +97,19 @@ def beyond_calendar(time: Column, kind: T.DataType) -> Column:
     return F.coalesce((time < first) | (time > last), F.lit(False))
 
 
-def _document() -> Column:
-    return F.get(F.col(_ROW)[_DOCUMENTS], F.lit(0))
-
-
 def _reason(schema: T.StructType, spec: DecodeSpec, reserved: Collection[str]) -> Column:
-    row = F.col(_ROW)
-    one = (F.size(row[_DOCUMENTS]) == 1) & _document().isNotNull()
-    corrupt = ~one | row[_END].isNull() | row[_CORRUPT].isNotNull()
-    for field in schema.fields:
-        column = _document()[field.name]
-        corrupt = corrupt | beyond_calendar(column, field.dataType)
-        if not field.nullable:  # the table would refuse the whole batch
-            corrupt = corrupt | column.isNull()
-    why = F.when(F.col("_value_state").isNotNull(), F.col("_value_state")).when(
-        corrupt, UNDECODABLE
+    value, row = F.col(_VALUE), F.col(_ROW)
+    why = (
+        F.when(value.isNull(), TOMBSTONE)
+        .when(F.octet_length(value) == 0, EMPTY_VALUE)
+        .when(row.isNull() & ~F.is_valid_utf8(value.cast("string")), NOT_UTF8)
+        .when(row.isNull(), UNDECODABLE)
     )
+    for field in schema.fields:
+        column = row[field.name]
+        why = why.when(beyond_calendar(column, field.dataType), UNDECODABLE)
+        if not field.nullable:  # the table would refuse the whole batch
+            why = why.when(column.isNull(), UNDECODABLE)
     if spec.unexpected_fields == "fail":
         return why.when(F.size(UNEXPECTED) > 0, UNEXPECTED_FIELDS)
     if spec.unexpected_fields == "add_columns":

@@ -1,4 +1,4 @@
-"""Compile the platform's LogStores with the Java compiler that Spark brings along.
+"""Compile the platform's Java, its LogStores and functions, with the compiler that Spark brings.
 
 Spark generates code with Janino, so a runtime without a JDK is enough and the platform ships
 source that can be reviewed instead of a binary.
@@ -19,12 +19,12 @@ from ingest_platform.spark.java import Java
 LOGSTORE_CLASS = "ingest.platform.ConditionalPutLogStore"
 LOCAL_LOGSTORE_CLASS = "ingest.platform.LinkLogStore"
 
-SOURCES = sorted(Path(__file__).parent.glob("*.java"))
+FUNCTION_CATALOG_CLASS = "ingest.platform.JsonFunctions"
+
+SOURCES = sorted(Path(__file__).parent.parent.glob("*/*.java"))
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _COMPILER_JARS = ("janino-*.jar", "commons-compiler-*.jar")
-# The compiler wants to resolve the types of every field of Hadoop's classes: slf4j and shaded ones.
-_LIBRARY_JARS = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "slf4j-api-*.jar")
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -62,13 +62,16 @@ def ensure_logstore_jar(
 
 
 def spark_jars_for_compiler(spark_jars: Path) -> list[Path]:
-    """The compiler, and Hadoop for it to compile against, among Spark's own jars.
+    """Spark's own jars: the compiler, and all that it compiles against.
+
+    All of them, since it resolves the type of every field and method of each class that it meets.
 
     Raises:
-        JarLockError: They are not there.
+        JarLockError: The compiler is not there.
     """
-    patterns = (*_LIBRARY_JARS, *_COMPILER_JARS)
-    return [jar for pattern in patterns for jar in _matching(spark_jars, pattern)]
+    for pattern in _COMPILER_JARS:
+        _require(spark_jars, pattern)
+    return sorted(spark_jars.glob("*.jar"))
 
 
 def compile_java(sources: Sequence[Path], out: Path, *, java: Java, jars: Sequence[Path]) -> None:
@@ -106,15 +109,13 @@ def pack(classes: Path, jar: Path) -> Path:
     return jar
 
 
-def _matching(spark_jars: Path, pattern: str) -> list[Path]:
-    found = sorted(spark_jars.glob(pattern))
-    if not found:
+def _require(spark_jars: Path, pattern: str) -> None:
+    if not any(spark_jars.glob(pattern)):
         raise JarLockError(
             f"no {pattern} among Spark's own jars",
             where=str(spark_jars),
             remedy="install a whole Spark: `uv sync --reinstall-package pyspark`",
         )
-    return found
 
 
 def _digest(jars: Sequence[Path]) -> str:
