@@ -30,12 +30,17 @@ def run(path: Path, name: str | None, available_now: bool, log_json: bool, debug
     Ends on SIGTERM or Ctrl-C after the current batch, within 30 seconds.
     """  # noqa: D301 - click's mark for a block to keep
     from ingest_platform.drivers.diagnostics import set_up_logging  # noqa: PLC0415
+    from ingest_platform.drivers.monitor import alerts_of  # noqa: PLC0415
     from ingest_platform.drivers.stream import Options, log_dir, run_stream  # noqa: PLC0415
     from ingest_platform.spec import load_spec  # noqa: PLC0415
 
     set_up_logging(as_json=log_json, debug=debug)
     spec = load_spec(path, os.environ, name)
-    options = Options(available_now=available_now, log_dir=log_dir(spec.name, os.environ))
+    options = Options(
+        available_now=available_now,
+        log_dir=log_dir(spec.name, os.environ),
+        alerts=alerts_of(path, os.environ),
+    )
     run_stream(spec, os.environ, options)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.adapters.status_store import StatusStore
-from ingest_platform.errors import IngestError
+from ingest_platform.errors import EnvironmentFault, IngestError
 from ingest_platform.model.offsets import OffsetRanges, Positions
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import (
@@ -130,6 +130,7 @@ class Heartbeat(threading.Thread):
         triggers: Callable[[], dict[int, float]],
         must_end: Callable[[], str | None],
         end: Callable[[str], None],
+        observe: Callable[[Status], None] = lambda _: None,
     ) -> None:
         """Bind the heartbeat to what it asks.
 
@@ -141,11 +142,12 @@ class Heartbeat(threading.Thread):
             triggers: Seconds of the last triggers, by batch.
             must_end: A reason to end (lease lost, drain asked for), or None.
             end: Acts on such a reason.
+            observe: Sees each status, also one that cannot be stored.
         """
         super().__init__(name="heartbeat", daemon=True)
         self._progress, self._store, self._probe = progress, store, probe
         self._jvm, self._triggers = jvm, triggers
-        self._must_end, self._end = must_end, end
+        self._must_end, self._end, self._observe = must_end, end, observe
         self._done = threading.Event()
         self._beat_now = threading.Event()
 
@@ -164,8 +166,17 @@ class Heartbeat(threading.Thread):
             self._beat_now.clear()
 
     def beat(self) -> None:
-        """One round: lag, status document, orders."""
-        self._look_at_lag()
+        """One round: lag, status document, orders.
+
+        Without the brokers there is no lag to be known, but a heart that still beats: one that
+        stopped would have the driver ended as hung.
+        """
+        try:
+            self._look_at_lag()
+            self._in_trouble(None)
+        except EnvironmentFault as fault:
+            log.warning("heartbeat: %s", fault.what)
+            self._in_trouble(fault)
         with self._progress.lock:
             self._progress.trigger_seconds |= self._triggers()
         self.write()
@@ -179,7 +190,9 @@ class Heartbeat(threading.Thread):
 
     def write(self) -> None:
         """Write the status document now."""
-        self._store.write(self._progress.status(self._jvm(), datetime.now(UTC)))
+        status = self._progress.status(self._jvm(), datetime.now(UTC))
+        self._observe(status)
+        self._store.write(status)
 
     def close(self) -> None:
         """Stop beating and wait for the last beat."""
@@ -187,6 +200,20 @@ class Heartbeat(threading.Thread):
         self._beat_now.set()
         self.join(timeout=10)
         self._probe.close()
+
+    def _in_trouble(self, fault: EnvironmentFault | None) -> None:
+        """Say so in the status; since when counts from the first of the same kind."""
+        with self._progress.lock:
+            kind, before = type(fault).__name__, self._progress.error
+            if self._done.is_set():
+                return  # what ended the driver is its last word
+            if fault is None:
+                self._progress.error = None
+            elif before is None or before.kind != kind:
+                at = datetime.now(UTC).isoformat()
+                self._progress.error = ErrorReport(
+                    kind, fault.what, fault.remedy, retryable=fault.retryable, at=at
+                )
 
     def _look_at_lag(self) -> None:
         progress = self._progress

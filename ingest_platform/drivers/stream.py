@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -37,6 +37,7 @@ from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import Diagnostics, set_up_logging
 from ingest_platform.drivers.failures import classify
 from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report, trigger_seconds
+from ingest_platform.drivers.monitor import Monitor, alerts_of
 from ingest_platform.drivers.preparation import Prepared, prepare
 from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.maintain.auto.stream_compaction import StreamCompaction
@@ -46,6 +47,7 @@ from ingest_platform.model.status import ErrorReport, JvmReport, RunsAt, Status
 from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spark.session import open_session
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec, load_spec
+from ingest_platform.spec.alerts import AlertsSpec
 from ingest_platform.stream.batch import BatchWriter, StreamContext
 from ingest_platform.stream.checkpoint import Checkpoint
 from ingest_platform.stream.decode import decode
@@ -71,6 +73,7 @@ class Options:
 
     available_now: bool = False
     log_dir: Path = Path(".ingest/logs")
+    alerts: AlertsSpec = field(default_factory=lambda: AlertsSpec.model_validate({}))
     reached: Callable[[str], None] = lambda _: None
 
 
@@ -103,6 +106,7 @@ class StreamDriver:
         self._failure: BaseException | None = None
         self._writer: BatchWriter | None = None
         self._said_last_word = False
+        self._observe: Callable[[Status], None] = lambda _: None
 
     def run(self) -> None:
         """Take the lease, stream until asked to end, and leave the last word in the status."""
@@ -116,6 +120,10 @@ class StreamDriver:
         log.info("stream %s took lease generation %d", self._spec.name, lease.generation)
         progress = Progress(base=self._base_status(lease, diagnostics), read=prepared.read)
         status = StatusStore(self._objects)
+        alerts = self._options.alerts
+        monitor = Monitor(self._spec, self._objects, self._environ, alerts, progress)
+        self._observe = monitor.observe
+        monitor.start()
         status.write(progress.status(JvmReport(), _now()))
         try:
             with self._session(diagnostics) as spark:
@@ -137,6 +145,7 @@ class StreamDriver:
             raise failure from error
         finally:
             self._last_word(lease, status, progress)
+            monitor.close()
             signal.signal(signal.SIGTERM, on_signal)
 
     def _take_lease(self) -> Lease:
@@ -206,6 +215,7 @@ class StreamDriver:
             triggers=lambda: trigger_seconds(spark),
             must_end=lambda: self._must_end(lease),
             end=self._ask_to_end,
+            observe=self._observe,
         )
 
         def on_batch(batch_rows: DataFrame, batch: int) -> None:
@@ -367,7 +377,11 @@ def main(
     set_up_logging(as_json=log_json, debug=debug)
     try:
         spec = load_spec(path, os.environ, name)
-        options = Options(available_now=available_now, log_dir=log_dir(spec.name, os.environ))
+        options = Options(
+            available_now=available_now,
+            log_dir=log_dir(spec.name, os.environ),
+            alerts=alerts_of(path, os.environ),
+        )
         if standby_after is None:
             run_stream(spec, os.environ, options)
         else:

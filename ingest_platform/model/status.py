@@ -34,6 +34,7 @@ class RunsAt(_Document):
     ui: str | None = None
     gc_log: str | None = None
     heap_dumps: str | None = None
+    health: str | None = None  # address of /healthz and /metrics
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from ingest_platform.spec.files import declared, invalid, rendered_attributes
 ALERTS_TYPE = "ingest_platform.Alerts"
 
 
-def load_alerts(folder: Path, environ: Mapping[str, str]) -> AlertsSpec:
-    """The settings of the file that `INGEST_ALERTS` names, or of the one below `folder`.
+def load_alerts(files: Iterable[Path], environ: Mapping[str, str]) -> AlertsSpec:
+    """The settings of the file that `INGEST_ALERTS` names, or else of the one among `files`.
 
     Args:
-        folder: The deployment's specs; a `defs.yaml` somewhere below declares the alerts.
+        files: Where they may be declared.
         environ: For `INGEST_ALERTS`, and for what the file refers to.
 
     Returns:
@@ -29,7 +29,7 @@ def load_alerts(folder: Path, environ: Mapping[str, str]) -> AlertsSpec:
         SpecError: A file is not valid, or there are several.
     """
     named = environ.get("INGEST_ALERTS")
-    files = [Path(named)] if named else sorted(folder.rglob("defs.yaml"))
+    files = [Path(named)] if named else files
     found = [(file, item) for file in files for item in _declared(file, named is not None)]
     if len(found) > 1:
         raise SpecError(
@@ -43,11 +43,18 @@ def load_alerts(folder: Path, environ: Mapping[str, str]) -> AlertsSpec:
             where=named,
             remedy=f"declare one there (type: {ALERTS_TYPE}), or unset the variable",
         )
-    return (
-        parse_alerts(found[0][1], environ, where=str(found[0][0]))
-        if found
-        else AlertsSpec.model_validate({})
-    )
+    file, attributes = found[0] if found else ("", {})
+    return parse_alerts(attributes, environ, where=str(file))
+
+
+def beside(spec: Path) -> list[Path]:
+    """Where the settings of the deployment that a stream's file belongs to may be declared.
+
+    The file itself, and the folders beside its own: a file may lie anywhere, so nothing is searched
+    in depth.
+    """
+    file = spec / "defs.yaml" if spec.is_dir() else spec
+    return sorted({file.absolute(), *file.absolute().parent.parent.glob("*/defs.yaml")})
 
 
 def parse_alerts(attributes: Any, environ: Mapping[str, str], *, where: str) -> AlertsSpec:

@@ -18,6 +18,7 @@ from ingest_platform.spec.fields import (
     Topic,
 )
 from ingest_platform.spec.maintenance import MaintenanceSpec
+from ingest_platform.spec.monitoring import MonitoringSpec
 from ingest_platform.spec.supervision import SupervisionSpec
 
 COORDINATES = ("_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp")
@@ -217,6 +218,7 @@ class StreamSpec(Frozen):
     spark: SparkSpec = SparkSpec()
     freshness: FreshnessSpec = FreshnessSpec()
     supervision: SupervisionSpec = SupervisionSpec()
+    monitoring: MonitoringSpec = MonitoringSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     checks: ChecksSpec = ChecksSpec()
     report_every: Duration = Field(
