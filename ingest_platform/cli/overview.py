@@ -35,7 +35,7 @@ class Sighting:
         control: What people want of the stream.
         alive: Whether the driver's process exists; None when it is not on this host.
         files: The table's files; None without a table, or when they could not be read.
-        housekeeping: Asked for a single stream only.
+        housekeeping: The last compaction and vacuum.
         trouble: Why something could not be read.
     """
 

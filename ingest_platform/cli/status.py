@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from ingest_platform.adapters.control_store import ControlStore
+from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
@@ -91,10 +92,16 @@ class _Watcher:
             seen["alive"] = LocalLauncher().alive(status.runs_at) if status else None
             seen["control"] = ControlStore(self._objects, self.spec.name).read()
             seen["files"] = self._files.read()
-            seen["housekeeping"] = self._files.housekeeping() if detailed else Housekeeping()
+            seen["housekeeping"] = self._housekeeping(detailed=detailed)
         except IngestError as error:
             seen["trouble"] = error.what
         return overview(self.spec, Sighting(**seen), datetime.now(UTC))
+
+    def _housekeeping(self, *, detailed: bool) -> Housekeeping:
+        """As the maintenance runs noted it; for one stream also what the table's history says."""
+        noted = HousekeepingStore(self._objects, self.spec.name)
+        told = Housekeeping(noted.last("compact"), noted.last("vacuum"))
+        return told.or_later(self._files.housekeeping()) if detailed else told
 
 
 def _specs(names: tuple[str, ...]) -> tuple[list[Found], list[SpecError]]:

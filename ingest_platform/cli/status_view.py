@@ -22,7 +22,7 @@ _COLOURS = {
     StreamState.STOPPED: "dim",
 }
 _FRESHNESS = {"fresh": "green", "warn": "yellow", "fail": "bold red", "unknown": "dim"}
-_WIDE = 130  # columns of a terminal that shows every figure
+_WIDE = 150  # columns of a terminal that shows every figure
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def overview_table(streams: Sequence[Overview], width: int = _WIDE) -> Renderabl
 
     Args:
         streams: In the order of the lines.
-        width: Characters per line; fewer than 130 show fewer columns rather than stubs of all.
+        width: Characters per line; fewer than 150 show fewer columns rather than stubs of all.
     """
     if not streams:
         return Text("no streams: make one with dg scaffold defs ingest_platform.KafkaDeltaTable")
@@ -158,5 +158,7 @@ _COLUMNS = (
     _Column("version", lambda s: Text(_count(s.table_version))),
     _Column("files", lambda s: Text(_count(s.files)), always=True),
     _Column("small", lambda s: Text(_count(s.small_files))),
+    _Column("compacted", lambda s: Text(_short_time(s.compacted_at))),
+    _Column("vacuumed", lambda s: Text(_short_time(s.vacuumed_at))),
     _Column("rejects", lambda s: Text(_ratio(s.quarantine_ratio))),
 )

@@ -25,6 +25,8 @@ from typing import Literal
 import click
 from dagster_pipes import PipesContext, PipesEnvVarParamsLoader, open_dagster_pipes
 
+from ingest_platform.adapters.housekeeping_store import HousekeepingStore
+from ingest_platform.adapters.objects import object_store
 from ingest_platform.drivers.compact_table import compact_table
 from ingest_platform.drivers.diagnostics import set_up_logging
 from ingest_platform.drivers.failures import classify
@@ -71,6 +73,7 @@ def maintain(
     with SessionOnDemand(run.specs, environ, log_dir, f"ingest-{run.action}") as session:
         for spec in run.specs:
             report = _serve(run, spec, storage, session)
+            _remember(run, spec, storage, report)
             told(report)
             reports.append(report)
     return reports
@@ -88,6 +91,17 @@ def _serve(
         failure = classify(error, where=f"{run.action} of {spec.name}")
         log.error("%s", failure, exc_info=error if failure is not error else None)
         return TableReport(spec.name, f"failed: {failure.what}", error=failure)
+
+
+def _remember(run: Run, spec: StreamSpec, storage: StorageEnvironment, report: TableReport) -> None:
+    """Leave the time for `ingest-platform status`."""
+    if run.dry_run or report.error:
+        return
+    try:
+        housekeeping = HousekeepingStore(object_store(spec.root, storage), spec.name)
+        housekeeping.ran(run.action, datetime.now(UTC))
+    except IngestError as error:
+        log.warning("the run could not be noted: %s", error)  # the table is maintained all the same
 
 
 @contextmanager

@@ -40,6 +40,11 @@ class Housekeeping:
     compacted_at: str | None = None
     vacuumed_at: str | None = None
 
+    def or_later(self, other: Housekeeping) -> Housekeeping:
+        """The later of each."""
+        compacted = max(self.compacted_at or "", other.compacted_at or "") or None
+        return Housekeeping(compacted, max(self.vacuumed_at or "", other.vacuumed_at or "") or None)
+
 
 class TableFilesReader:
     """Reads one table; asked again, it reads only what was added to the log since."""
@@ -63,7 +68,7 @@ class TableFilesReader:
         return TableFiles(table.version(), len(sizes), sum(sizes), small)
 
     def housekeeping(self) -> Housekeeping:
-        """The last compaction and vacuum among the last 2,000 commits."""
+        """The last compaction and vacuum among the last 2,000 commits, by whomever."""
         table = self._refreshed()
         if table is None:
             return Housekeeping()

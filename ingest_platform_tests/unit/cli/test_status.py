@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from deltalake import DeltaTable
 
 from ingest_platform.adapters.control_store import ControlStore
+from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.status_store import StatusStore
@@ -191,3 +193,20 @@ def test_an_empty_deployment_says_how_to_make_a_stream(run, deployment):
     result = run("status")
     assert result.exit_code == 0
     assert "dg scaffold defs" in result.stdout
+
+
+def test_maintenance_shows_at_a_glance_and_by_the_tables_history_in_detail(run, deployment):
+    """The overview reads what maintenance runs noted; one stream's details also its log."""
+    spec = load_spec(deployment.declare("clicks"), {})
+    write_batches(spec.table.path, [(0, 0, 5)], [(0, 5, 9)])
+    noted = HousekeepingStore(object_store(spec.root, StorageEnvironment.from_env({})), "clicks")
+    noted.ran("vacuum", NOW)
+    noted.ran("compact", datetime(2020, 1, 1, tzinfo=UTC))
+    (line,) = json.loads(run("status", "--json").stdout)["streams"]
+    assert (line["vacuumed_at"], line["compacted_at"]) == (
+        NOW.isoformat(),
+        "2020-01-01T00:00:00+00:00",
+    )
+    DeltaTable(spec.table.path).optimize.compact()
+    (line,) = json.loads(run("status", "clicks", "--json").stdout)["streams"]
+    assert line["compacted_at"] > "2026"
