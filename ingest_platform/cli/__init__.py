@@ -32,6 +32,9 @@ COMMANDS = {
     "quarantine": LazyCommand(
         "ingest_platform.cli.quarantine:quarantine", "Show rejected records, and replay them."
     ),
+    "alerts": LazyCommand(
+        "ingest_platform.cli.alerts:alerts", "Try the alert channels, list what is open."
+    ),
     "demo": LazyCommand("ingest_platform.cli.demo:demo", "Run the whole platform on this machine."),
     "dev": LazyCommand("ingest_platform.cli.dev:dev", "Run local Kafka and S3."),
     "setup": LazyCommand("ingest_platform.cli.setup:setup", "Find or install Java, fetch jars."),

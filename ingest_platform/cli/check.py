@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ingest_platform.cli.console import stdout_console
-from ingest_platform.cli.specs import find, read_deployment
+from ingest_platform.cli.specs import alert_settings, find, read_deployment
 from ingest_platform.errors import SpecError
+from ingest_platform.maintain.preflight.alerts import check_alerts
 from ingest_platform.maintain.preflight.findings import Finding, Group, Level, exit_code, of_error
 from ingest_platform.maintain.preflight.run import here, run_checks
 from ingest_platform.spec import StreamSpec
@@ -49,7 +50,7 @@ def check(names: tuple[str, ...], quiet: bool, timeout: float, as_json: bool) ->
     wrong, 3 the environment is, 4 data is lost or would be.
     """  # noqa: D301 - click's mark for a block to keep
     specs, broken = _specs(names)
-    findings = [*broken, *run_checks(specs, here(os.environ, timeout))]
+    findings = [*broken, *run_checks(specs, here(os.environ, timeout)), *_alerts()]
     code = exit_code(findings)
     if as_json:
         listed = [f.to_dict() for f in findings if not (quiet and f.level is Level.OK)]
@@ -74,6 +75,14 @@ def _specs(names: tuple[str, ...]) -> tuple[list[StreamSpec], list[Finding]]:
         found = [item.spec for item in deployment.found]
         broken = [error for _, error in deployment.broken]
     return found, [of_error(Group.SPEC, error, "the stream cannot start") for error in broken]
+
+
+def _alerts() -> list[Finding]:
+    try:
+        settings = alert_settings(os.environ)
+    except SpecError as error:
+        settings = error
+    return list(check_alerts(settings, os.environ))
 
 
 def _show(findings: Sequence[Finding], console: Console, *, quiet: bool) -> None:

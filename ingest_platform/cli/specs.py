@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ingest_platform.errors import SpecError
 from ingest_platform.spec import StreamSpec, load_spec, load_specs
+from ingest_platform.spec.alert_files import load_alerts
+from ingest_platform.spec.alerts import AlertsSpec
 
 DEFS = Path(__file__).parent.parent / "defs"
 
@@ -61,6 +63,15 @@ def read_deployment(environ: Mapping[str, str]) -> Deployment:
         except SpecError as error:
             broken.append((path, error))
     return Deployment(folder, tuple(found), tuple(broken))
+
+
+def alert_settings(environ: Mapping[str, str]) -> AlertsSpec:
+    """The deployment's alert settings.
+
+    Raises:
+        SpecError: They are not valid, or declared twice.
+    """
+    return load_alerts(sorted(defs_folder(environ).rglob("defs.yaml")), environ)
 
 
 def is_path(text: str) -> bool:

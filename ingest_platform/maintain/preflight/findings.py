@@ -33,6 +33,7 @@ class Group(StrEnum):
     PATHS = "paths"
     SECRETS = "secrets"
     CAPACITY = "capacity"
+    ALERTS = "alerts"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def test_all_is_well(run, placed, s3):
     assert errors(result) == []
     assert result.exit_code == 0
     groups = {f["group"] for f in findings(result)}
-    assert groups == {"versions", "kafka", "storage", "paths", "secrets", "capacity"}
+    assert groups == {"versions", "kafka", "storage", "paths", "secrets", "capacity", "alerts"}
     store = object_store(f"s3a://{s3.bucket}/tables", StorageEnvironment.from_env(s3.environment()))
     assert store.list("") == [], "probe objects are removed"
 
