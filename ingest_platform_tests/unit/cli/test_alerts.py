@@ -78,9 +78,7 @@ def test_channel_that_does_not_take_it_is_exit_code_3_and_shows_no_address(
     assert SENTINEL not in result.output
 
 
-def test_channel_without_its_variable_is_exit_code_2_and_others_are_tried(
-    run, configure, receiver
-):
+def test_channel_without_its_variable_is_exit_code_2_and_others_are_tried(run, configure, receiver):
     configure({"type": "slack", "url_env": "NOT_SET_ANYWHERE"}, WEBHOOK)
     result = run("alerts", "test", "--json")
     assert result.exit_code == 2
