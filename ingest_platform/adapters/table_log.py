@@ -29,7 +29,9 @@ from ingest_platform.spec.environment import StorageEnvironment
 _SMALL_BYTES = 32 * 1024 * 1024
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _HOLE = re.compile(r'filename: "(\d{20}\.json)"')
-_NOT_CONTIGUOUS = "Expected contiguous commit files"  # delta-rs has no error class for it
+# delta-rs has no error classes for these.
+_NOT_CONTIGUOUS = "Expected contiguous commit files"
+_CUT_OFF = re.compile(r"CRC file version (\d+) is newer than log segment version (\d+)")
 _DENIED = re.compile(r"\b(403|401|AccessDenied|NoSuchBucket|InvalidAccessKeyId|Signature)", re.I)
 
 
@@ -167,13 +169,13 @@ def errors_of(path: str) -> Iterator[None]:
 
 
 def _log_error(error: Exception, path: str) -> IngestError:
-    holes = _HOLE.findall(str(error)) if _NOT_CONTIGUOUS in str(error) else []
-    if holes:
+    hole = _hole(str(error))
+    if hole:
         return LogDamagedError(
-            f"the table's log has a hole: entries are missing between {' and '.join(holes[:2])}",
+            f"the table's log has a hole: {hole}",
             where=path,
-            remedy="`ingest-platform audit` names them; bring them back from a backup or a "
-            "versioned bucket",
+            remedy="`ingest-platform audit` names the missing entries; bring them back from a "
+            "backup or a versioned bucket",
         )
     text = " ".join(_ANSI.sub("", str(error)).replace("↳", "").split())[:400]
     if isinstance(error, PermissionError) or _DENIED.search(text):
@@ -187,3 +189,14 @@ def _log_error(error: Exception, path: str) -> IngestError:
         where=path,
         remedy="check the storage and AWS_ENDPOINT_URL_S3; it is tried again",
     )
+
+
+def _hole(text: str) -> str | None:
+    """Which entries are missing, if that is why a log cannot be read."""
+    names = _HOLE.findall(text) if _NOT_CONTIGUOUS in text else []
+    if names:
+        return f"entries are missing between {' and '.join(names[:2])}"
+    cut_off = _CUT_OFF.search(text)
+    if cut_off:
+        return f"it ends at version {cut_off[2]}, but version {cut_off[1]} was committed"
+    return None

@@ -9,7 +9,7 @@ from datetime import datetime
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_history import newest_account
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.errors import CheckpointDamagedError
+from ingest_platform.errors import CheckpointDamagedError, LogDamagedError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
 from ingest_platform.maintain.audit_run import AuditTarget, Examined, examine
 from ingest_platform.maintain.repair.cut import (
@@ -92,9 +92,11 @@ def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> Re
 
     Raises:
         UserError: There is no table.
+        LogDamagedError: Entries of its log are missing: nobody knows what they held.
         KafkaUnreachableError, StorageUnavailableError: It cannot be looked at now.
     """
     examined = patient.examine(data=wishes.data)
+    _refuse_a_hole(examined.report, patient.spec.table.path)
     bounds = patient.bounds()
     history, report = _history(examined), examined.report
     findings = [*_of_checkpoint(patient), *_of_report(report), *_of_wishes(wishes)]
@@ -134,7 +136,17 @@ def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> Re
         session=_lineage(patient),
         made_at=patient.now().isoformat(timespec="seconds"),
     )
-    return with_objections(plan, report, bounds, examined.log.foreign_since(version))
+    return with_objections(plan, bounds, examined.log.foreign_since(version))
+
+
+def _refuse_a_hole(report: AuditReport, path: str) -> None:
+    missing = [error.what for error in report.errors if error.kind is Kind.MISSING_ENTRY]
+    if missing:
+        raise LogDamagedError(
+            "; ".join(missing),
+            where=path,
+            remedy="bring the entries back from a backup or a versioned bucket, then plan again",
+        )
 
 
 def _history(examined: Examined) -> History:

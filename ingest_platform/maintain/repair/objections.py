@@ -5,37 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ingest_platform.maintain.audit.report import AuditReport, Kind
 from ingest_platform.maintain.repair.next_offsets import Bounds, ahead_of_topic
 from ingest_platform.model.repair import Removal, RepairPlan
 
 _NAMED = 5
 
 
-def with_objections(
-    plan: RepairPlan, report: AuditReport, bounds: Bounds, foreign: Sequence[int]
-) -> RepairPlan:
+def with_objections(plan: RepairPlan, bounds: Bounds, foreign: Sequence[int]) -> RepairPlan:
     """The plan, with what blocks it and what to know before.
 
     Args:
         plan: As found.
-        report: The audit that it was made from.
         bounds: What the brokers hold.
         foreign: Versions beyond the cut in which other writers changed rows.
     """
     blocked = (
-        *_of_log(report),
         *_of_gaps(plan),
         *_of_topics(plan, bounds),
         *_of_restore(plan, foreign),
     )
     return replace(plan, blocked=blocked, warnings=tuple(_warnings(plan, foreign)))
-
-
-def _of_log(report: AuditReport) -> Iterator[str]:
-    for error in report.errors:
-        if error.kind is Kind.MISSING_ENTRY:
-            yield f"{error.what}: bring it back from a backup or a versioned bucket first"
 
 
 def _of_gaps(plan: RepairPlan) -> Iterator[str]:
