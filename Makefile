@@ -3,14 +3,14 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest screenshots
+.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift screenshots
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 setup: $(VENV)/.ready  ## Python environment, Java and jars
 
@@ -47,6 +47,15 @@ lint: $(VENV)/.synced  ## ruff, pyright, import-linter
 
 bench-ingest: $(VENV)/.ready  ## Speed, beside a plain script and a floor
 	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_ingest
+
+bench-vacuum: $(VENV)/.ready  ## Vacuum of 10,000 files in 1,000 partitions, beside plain VACUUM
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_vacuum
+
+bench-maintenance-cost: $(VENV)/.ready  ## Bytes rewritten per byte ingested, S3 requests per hour
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_maintenance_cost
+
+bench-drift: $(VENV)/.ready  ## 1,000 batches in one driver and apart; BATCHES=11500 is two days
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_drift $(if $(BATCHES),--batches $(BATCHES))
 
 screenshots: $(VENV)/.ready  ## docs/images from a running demo; needs chromium and chromium-driver
 	$(RUN)/python -m ingest_platform_tests.browser.screenshots docs/images

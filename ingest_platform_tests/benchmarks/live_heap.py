@@ -23,6 +23,8 @@ _GENERATION = re.compile(
     re.MULTILINE,
 )
 
+_HISTOGRAM_ROW = re.compile(r"\s*\d+:\s+\d+\s+(\d+)\s+(\S+)")
+
 
 def live_heap(pid: int) -> int:
     """Collect fully and return the bytes in use; the JVM stops for a few hundred milliseconds.
@@ -37,6 +39,17 @@ def live_heap(pid: int) -> int:
     if not used:
         raise ValueError(f"no heap that is known in: {info.splitlines()[:3]}")
     return sum(used) * 1024
+
+
+def class_histogram(pid: int) -> dict[str, int]:
+    """Bytes of live objects by class, after a full collection.
+
+    Raises:
+        OSError: As `live_heap`.
+    """
+    rows = _command(pid, "GC.class_histogram").splitlines()
+    found = (_HISTOGRAM_ROW.match(row) for row in rows)
+    return {match[2]: int(match[1]) for match in found if match}
 
 
 def _command(pid: int, command: str) -> str:
