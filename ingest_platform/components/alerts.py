@@ -8,17 +8,20 @@ from datetime import UTC, datetime
 from typing import Self
 
 import dagster as dg
+from dagster.components.scaffold.scaffold import scaffold_with
 from pydantic import BaseModel
 
 from ingest_platform.components.alert_tick import AlertTick
 from ingest_platform.components.attributes import AlertsAttributes
 from ingest_platform.components.kafka_delta_table import KafkaDeltaTable, yaml_of
 from ingest_platform.components.resources import S3Resource
+from ingest_platform.components.scaffolder import AlertsScaffolder
 from ingest_platform.spec import StreamSpec
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform.spec.alerts import AlertsSpec
 
 
+@scaffold_with(AlertsScaffolder)
 class Alerts(dg.Component):
     """Where alerts go: Slack, Microsoft Teams, PagerDuty, e-mail, webhooks.
 

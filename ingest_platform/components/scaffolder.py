@@ -1,4 +1,7 @@
-"""`dg scaffold defs ingest_platform.KafkaDeltaTable orders`: a working YAML of ten lines."""
+"""`dg scaffold defs ingest_platform.KafkaDeltaTable orders`: a working YAML of ten lines.
+
+And `dg scaffold defs ingest_platform.Alerts alerts`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,14 @@ attributes:
     path: "{{{{ env('INGEST_LAKE', 's3a://lake') }}}}/{name}"
 """
 
+_ALERTS = """\
+type: ingest_platform.Alerts
+attributes:
+  channels:
+    - type: slack  # or teams, pagerduty, email, webhook
+      url_env: SLACK_WEBHOOK_URL  # the variable that holds the address, never the address itself
+"""
+
 
 class KafkaDeltaTableScaffolder(Scaffolder):
     """Writes a `defs.yaml` whose name and topic are the folder's."""
@@ -36,8 +47,19 @@ class KafkaDeltaTableScaffolder(Scaffolder):
                 "--format"
             )
         name = request.target_path.name.lower().replace("-", "_")
-        text = _YAML.format(name=name, topic=request.target_path.name)
-        file = request.target_path / "defs.yaml"
-        mode, start = ("a", "---\n") if request.append else ("w", "")
-        with file.open(mode, encoding="utf-8") as out:
-            out.write(start + text)
+        _write(request, _YAML.format(name=name, topic=request.target_path.name))
+
+
+class AlertsScaffolder(Scaffolder):
+    """Writes a `defs.yaml` with one channel."""
+
+    def scaffold(self, request: ScaffoldRequest[Any]) -> None:
+        """Write the file."""
+        _write(request, _ALERTS)
+
+
+def _write(request: ScaffoldRequest[Any], text: str) -> None:
+    file = request.target_path / "defs.yaml"
+    mode, start = ("a", "---\n") if request.append else ("w", "")
+    with file.open(mode, encoding="utf-8") as out:
+        out.write(start + text)

@@ -18,12 +18,14 @@ from ingest_platform.components import tags
 from ingest_platform.components.alert_tick import AlertTick
 from ingest_platform.components.alerts import alert_sensor
 from ingest_platform.model.contact import Contact
+from ingest_platform.model.control import Pause
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform_tests.alert_receivers import HttpReceiver, http_receiver
 from ingest_platform_tests.dagster.conftest import QUIET, Deployment
+from ingest_platform_tests.dagster.test_definitions import dg_cli
 from ingest_platform_tests.factories import make_spec, make_status
 
 pytestmark = QUIET
@@ -350,3 +352,33 @@ def test_sensor_runs_as_dagster_evaluates_it(watch, monkeypatch):
     assert isinstance(result, dg.SensorResult)
     assert [status for status, _ in watch.told()] == ["raised"]
     assert os.environ["ALERT_WEBHOOK_URL"] not in str(result.cursor)
+
+
+@pytest.mark.slow
+def test_scaffolded_alerts_are_valid_and_wrong_ones_are_shown(project):
+    made = dg_cli(project, "scaffold", "defs", "ingest_platform.Alerts", "alerts")
+    assert made.returncode == 0, made.stdout + made.stderr
+    checked = dg_cli(project, "check", "defs", "--check-yaml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    file = project / "shop" / "defs" / "alerts" / "defs.yaml"
+    file.write_text(file.read_text() + "      colour: red\n")
+    wrong = dg_cli(project, "check", "yaml")
+    assert wrong.returncode == 1
+    assert "alerts/defs.yaml" in wrong.stdout
+
+
+def test_supervisor_leaves_its_contact_once_a_minute(deployment):
+    """A write costs money on S3, and its absence a human's night."""
+    deployment.stores.status.write(make_status(runs_at=this_process()))
+    deployment.tick()
+    first = deployment.stores.contact.read()
+    assert first
+    assert (first.stream, first.state, first.alert) == ("clicks", StreamState.RUNNING, False)
+    deployment.tick()
+    assert deployment.stores.contact.read() == first
+    deployment.stores.control.pause(Pause("ann", first.at, "broker move"))
+    deployment.tick()
+    paused = deployment.stores.contact.read()
+    assert paused
+    assert paused.state is StreamState.DRAINING
+    assert "paused by ann" in paused.reason

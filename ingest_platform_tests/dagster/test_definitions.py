@@ -62,7 +62,7 @@ def graph(defs: dg.Definitions) -> dict[str, Any]:
         "resources": sorted(repository.get_top_level_resources()),
         "sensors": {
             s.name: {
-                "jobs": sorted(job.name for job in s.jobs),
+                "jobs": sorted(target.job_name for target in s.targets),
                 "status": s.default_status.name,
                 "interval": s.minimum_interval_seconds,
             }
