@@ -15,6 +15,7 @@ from ingest_platform.components.assets import table_assets, topic_assets, topic_
 from ingest_platform.components.attributes import StreamAttributes
 from ingest_platform.components.checks import check_job, table_checks
 from ingest_platform.components.maintenance import Table, maintenance_definitions
+from ingest_platform.components.repair_job import repair_job
 from ingest_platform.components.scaffolder import KafkaDeltaTableScaffolder
 from ingest_platform.components.stream_jobs import stream_jobs
 from ingest_platform.components.supervisor import supervisor_sensor
@@ -105,7 +106,7 @@ def stream_definitions(
     return dg.Definitions(
         assets=[*table_assets(spec), *topics],
         asset_checks=[checks],
-        jobs=[*jobs, check_job(spec, checks)],
+        jobs=[*jobs, check_job(spec, checks), repair_job(spec, path)],
         sensors=[supervisor_sensor(spec, jobs)],
     )
 
