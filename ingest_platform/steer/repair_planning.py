@@ -159,6 +159,7 @@ def _history(examined: Examined) -> History:
         coverage,
         examined.log.repairs(),
         report.incarnations,
+        examined.log.lineage_of_batches(),
     )
 
 

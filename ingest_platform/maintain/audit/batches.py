@@ -63,6 +63,10 @@ class Lineage:
         begins = {first for first, _ in self.intervals}
         self.applied = [r.version for r in restores if r.version + 1 in begins]
 
+    def undone(self, version: int) -> bool:
+        """Whether the table went back from that version, so that it is no state to go back to."""
+        return version not in self and version not in self.applied
+
     def __contains__(self, version: int) -> bool:
         return any(first <= version <= last for first, last in self.intervals)
 

@@ -121,13 +121,13 @@ class LogAudit:
         """Coverage and batches that the table's content consists of, after RESTOREs and repairs."""
         if not self._cuts or self._last is None:
             return self._coverage, self._batches
-        lineage = self._lineage_of_batches()
+        lineage = self.lineage_of_batches()
         kept = [b for b in self._batches if b.version in lineage]
         return self._coverage.only(lineage.intervals), kept
 
     def repairs(self) -> list[tuple[int, RepairRecord]]:
         """Repairs, with their versions, whose account still counts; oldest first."""
-        applied = self._lineage_of_batches().applied
+        applied = self.lineage_of_batches().applied
         return [(version, repair) for version, repair in self._repairs if version in applied]
 
     def foreign_since(self, version: int) -> list[int]:
@@ -135,7 +135,8 @@ class LogAudit:
         others = [v for v, f in self._of_commits if f.kind is Kind.NO_LEDGER]
         return sorted(v for v in (*others, *(v for v, _ in self._replays)) if v > version)
 
-    def _lineage_of_batches(self) -> Lineage:
+    def lineage_of_batches(self) -> Lineage:
+        """The versions whose batches count."""
         return Lineage(self._cuts, self._last or 0)
 
     def report(self, extent: LogExtent) -> AuditReport:
@@ -162,7 +163,7 @@ class LogAudit:
         )
 
     def _commit_findings(self) -> Iterator[Finding]:
-        content, batches = Lineage(self._restores, self._last or 0), self._lineage_of_batches()
+        content, batches = Lineage(self._restores, self._last or 0), self.lineage_of_batches()
         yield from (f for version, f in self._of_commits if version in content)
         yield from (f for version, f in self._of_batches if version in batches)
         yield from (_replayed(v, replay) for v, replay in self._replays if v in content)

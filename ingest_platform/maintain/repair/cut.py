@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest_platform.maintain.audit.batches import Batch
+from ingest_platform.maintain.audit.batches import Batch, Lineage
 from ingest_platform.maintain.audit.coverage import Coverage
 from ingest_platform.maintain.audit.report import AuditReport, Kind
 from ingest_platform.maintain.audit.segments import Ints
@@ -37,6 +37,7 @@ class History:
         coverage: Their offsets.
         repairs: Repairs that count, with their versions, oldest first.
         incarnations: How often a topic was made anew.
+        lineage: The versions whose batches count.
     """
 
     first_version: int
@@ -45,6 +46,7 @@ class History:
     coverage: Coverage
     repairs: list[tuple[int, RepairRecord]]
     incarnations: Mapping[str, int]
+    lineage: Lineage
 
     def ranges(self) -> Iterator[tuple[Place, Ints, Ints, Ints]]:
         """Per partition of each topic's present incarnation: starts, untils, versions."""
@@ -70,7 +72,11 @@ def last_good_version(
         bad += [b.version for b in history.batches if b.timestamp >= since_ms]
     if to_version is not None:
         bad.append(to_version + 1)
-    return min([history.last_version, *(version - 1 for version in bad)])
+    found = min([history.last_version, *(version - 1 for version in bad)])
+    if not history.lineage.undone(found):
+        return found
+    # That version was undone: what counts of it is what a still older one holds.
+    return max((b.version for b in history.batches if b.version <= found), default=-1)
 
 
 def _bad_versions(history: History, report: AuditReport) -> Iterator[int]:

@@ -39,6 +39,9 @@ class Model:
     def add(self, commit: Commit) -> None:
         if commit.restored_to is not None:
             self.content = list(self.at[commit.restored_to])
+        elif commit.repair is not None:
+            kept = commit.repair.kept_version
+            self.content = [c for c in self.content if not c.ledger or c.version <= kept]
         elif commit.ledger or commit.changes_data or commit.unreadable:
             self.content = [*self.content, commit]
         self.at[commit.version] = self.content
@@ -111,13 +114,21 @@ def wild_ledgers(draw: st.DrawFn) -> Ledger:
     )
 
 
+def repaired(version: int, kept_version: int, repair: int = 1, **changes: object) -> Commit:
+    """A repair that keeps what `kept_version` and older ones hold."""
+    record = RepairRecord("clicks", repair, kept_version, Positions(), Positions(), **changes)
+    return Commit(version, operation="DELETE", repair=record, changes_data=True)
+
+
 @st.composite
 def wild_logs(draw: st.DrawFn) -> list[Commit]:
-    """Ledgers of any kind between compactions, foreign writes, restores and missing versions."""
+    """Ledgers of any kind between compactions, foreign writes, restores, repairs and holes."""
     log: list[Commit] = []
+    model = Model()
+    kinds = ["batch"] * 6 + ["optimize", "foreign", "restore", "repair", "missing"]
     version = draw(st.integers(0, 2))
     for _ in range(draw(st.integers(0, 14))):
-        what = draw(st.sampled_from(["batch"] * 6 + ["optimize", "foreign", "restore", "missing"]))
+        what, length = draw(st.sampled_from(kinds)), len(log)
         if what == "batch":
             log.append(Commit(version, ledger=draw(wild_ledgers())))
         elif what == "optimize":
@@ -127,6 +138,11 @@ def wild_logs(draw: st.DrawFn) -> list[Commit]:
         elif what == "restore" and log:
             target = draw(st.sampled_from(log)).version
             log.append(Commit(version, operation="RESTORE", restored_to=target))
+        elif what == "repair":
+            kept = draw(st.sampled_from([-1, *(c.version for c in model.ledgers)]))
+            log.append(repaired(version, kept, repair=version))
+        for commit in log[length:]:
+            model.add(commit)
         version += 1
     return log
 
@@ -329,12 +345,6 @@ def test_versions_must_rise():
 
 
 # --- repairs -------------------------------------------------------------------------------
-
-
-def repaired(version: int, kept_version: int, **changes: object) -> Commit:
-    """A repair that keeps what `kept_version` and older ones hold."""
-    record = RepairRecord("clicks", 1, kept_version, Positions(), Positions(), **changes)
-    return Commit(version, operation="DELETE", repair=record, changes_data=True)
 
 
 def test_what_a_repair_took_out_may_come_again() -> None:

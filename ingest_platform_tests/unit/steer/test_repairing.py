@@ -195,6 +195,15 @@ def test_a_replay_from_a_time_or_a_version(patient: Bench) -> None:
     assert planned(patient, since="2100-01-01T00:00:00Z").undone == 0
 
 
+def test_a_version_that_was_undone_is_no_state_to_go_back_to(patient: Bench) -> None:
+    """Its batches would count again, though their rows are gone."""
+    DeltaTable(patient.spec.table.path).restore(0)
+    go_on(patient, 1, 2, start=3, session=SESSION)
+    plan = planned(patient, to_version=2)
+    assert (plan.record.kept_version, plan.undone) == (0, 2)
+    assert plan.record.start.to_dict() == {TOPIC: {"0": 10, "1": 10}}
+
+
 @pytest.mark.parametrize(
     ("entry", "kept_version"),
     [
