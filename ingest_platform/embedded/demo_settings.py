@@ -10,7 +10,9 @@ from ingest_platform.embedded.leftovers import VARIABLE
 from ingest_platform.embedded.services import Services, without_foreign
 from ingest_platform.spec import StreamSpec
 
-_REPORT_EVERY = "30 seconds"  # a visitor wants to see something move
+# A visitor wants to see something move.
+_REPORT_EVERY = "30 seconds"
+_COMPACT_EVERY = "5 minutes"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def demo_environment(
         **without_foreign(environ),
         **platform_variables(services, settings.folder),
         "INGEST_REPORT_EVERY": environ.get("INGEST_REPORT_EVERY", _REPORT_EVERY),
+        "INGEST_COMPACT_EVERY": environ.get("INGEST_COMPACT_EVERY", _COMPACT_EVERY),
         VARIABLE: str(settings.folder),
     }
 

@@ -58,13 +58,15 @@ def measure(
     how: str, number: int, settings: Settings, s3: S3Server, folder: Path
 ) -> dict[str, Any]:
     """Make a table, vacuum it in a process of its own, and look at what is left."""
-    table = ExpiredTable(
-        folder / "s3" / "data" / BUCKET / "lake" / f"{how}{number}",
-        settings.partitions,
-        settings.expired,
-    )
+    name, client = f"{how}{number}", s3.client()
+
+    def put(path: str, data: bytes) -> None:
+        client.put_object(Bucket=BUCKET, Key=f"lake/{name}/{path}", Body=data)
+
+    root = folder / "s3" / "data" / BUCKET / "lake" / name
+    table = ExpiredTable(root, settings.partitions, settings.expired, put)
     table.make()
-    run = folder / f"{how}{number}"
+    run = folder / name
     run.mkdir()
     out, events = run / "out.json", run / "events"
     module = "ingest_platform_tests.benchmarks.contenders.vacuum"

@@ -1,8 +1,8 @@
 """A Delta table with many expired files, made in seconds: its files and its log by hand.
 
-Files are written below the folder that the S3 server serves, since 11,000 uploads would take
-longer than what is measured. The log is what a writer would have left that put the files of each
-partition together eight days ago.
+Data files are written below the folder that the S3 server serves, since 11,000 uploads would take
+longer than what is measured, and could not be old. The log is what a writer would have left that
+put the files of each partition together eight days ago.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -37,11 +37,14 @@ class ExpiredTable:
         root: The table's folder.
         partitions: Number of partitions; each has one live file.
         expired: Number of files, spread over the partitions, that were removed eight days ago.
+        put: Uploads an object of the log, by its path in the table: those are read, and readers
+            want the checksums that the server keeps beside what it was sent.
     """
 
     root: Path
     partitions: int
     expired: int
+    put: Callable[[str, bytes], None]
 
     def make(self) -> None:
         """Write files and log."""
@@ -77,12 +80,8 @@ class ExpiredTable:
 
     def _commit(self, version: int, at: float, actions: list[dict[str, Any]]) -> None:
         info = {"timestamp": _ms(at), "operation": "WRITE", "operationParameters": {}}
-        log = self.root / "_delta_log"
-        log.mkdir(parents=True, exist_ok=True)
-        file = log / f"{version:020}.json"
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
-        file.write_text("\n".join(lines) + "\n")
-        os.utime(file, times=(at, at))
+        self.put(f"_delta_log/{version:020}.json", ("\n".join(lines) + "\n").encode())
 
 
 def _birth(now: float) -> Iterator[dict[str, Any]]:

@@ -53,12 +53,13 @@ def test_the_asset_page_plots_the_numbers(
     assert "Join the Dagster community" not in text
 
 
-def test_the_lineage_shows_topic_table_and_quarantine(
+def test_the_lineage_shows_topic_table_and_upkeep(
     demo: DemoProcess, browser: Chrome, screenshot: Path
 ) -> None:
     text = open_page(browser, demo.url(), LINEAGE)
     assert text.count("Kafka") >= 1
-    assert "clicks_quarantine" in text
+    for asset in ("clicks_quarantine", "clicks_compaction", "clicks_vacuum"):
+        assert asset in text
 
 
 def test_the_supervisor_is_running(demo: DemoProcess, browser: Chrome, screenshot: Path) -> None:
