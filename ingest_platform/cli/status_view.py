@@ -86,6 +86,8 @@ def _texts(item: Overview) -> Iterator[tuple[str, str]]:
     if item.runs_at:
         yield "runs at", f"{item.runs_at.host}, process {item.runs_at.pid}"
         yield "log", item.runs_at.log
+        if item.runs_at.health:
+            yield "health", f"{item.runs_at.health}/healthz"
     if item.generation is not None:
         yield "generation", f"{item.generation}, session {item.session}"
     yield "lag", f"{_count(item.lag_records)} records, {_count(item.lag_seconds)} s"
