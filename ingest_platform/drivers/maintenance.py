@@ -82,6 +82,15 @@ def maintain(
 def _serve(
     run: Run, spec: StreamSpec, storage: StorageEnvironment, session: SessionOnDemand
 ) -> TableReport:
+    """Maintain a stream's table and its quarantine table."""
+    report = _serve_one(run, spec, storage, session)
+    beside = _serve_one(run, _quarantine_of(spec), storage, session)
+    return report.with_quarantine(beside)
+
+
+def _serve_one(
+    run: Run, spec: StreamSpec, storage: StorageEnvironment, session: SessionOnDemand
+) -> TableReport:
     now = datetime.now(UTC)
     try:
         if run.action == "compact":
@@ -102,6 +111,19 @@ def _remember(run: Run, spec: StreamSpec, storage: StorageEnvironment, report: T
         housekeeping.ran(run.action, datetime.now(UTC))
     except IngestError as error:
         log.warning("the run could not be noted: %s", error)  # the table is maintained all the same
+
+
+def _quarantine_of(spec: StreamSpec) -> StreamSpec:
+    """The quarantine table as if it were a stream's own: by the same rules, but never clustered."""
+    rules = spec.maintenance.compaction.model_copy(update={"z_order": ()})
+    return spec.model_copy(
+        update={
+            "name": f"{spec.name}_quarantine",
+            "table": spec.table.model_copy(update={"path": spec.table.quarantine}),
+            "state_path": spec.root,
+            "maintenance": spec.maintenance.model_copy(update={"compaction": rules}),
+        }
+    )
 
 
 @contextmanager

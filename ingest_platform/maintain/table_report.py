@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingest_platform.errors import IngestError
+
+# What is told of a quarantine table.
+_OF_QUARANTINE = ("files_before", "files_after", "files_removed", "files_deleted")
 
 
 def _no_numbers() -> Mapping[str, float]:
@@ -35,6 +38,12 @@ class TableReport:
     numbers: Mapping[str, float] = field(default_factory=_no_numbers)
     skipped: Mapping[str, int] = field(default_factory=_no_counts)
     error: IngestError | None = None
+
+    def with_quarantine(self, beside: TableReport) -> TableReport:
+        """This table's report with that of its quarantine table: its numbers, and its error."""
+        told = [name for name in _OF_QUARANTINE if name in self.numbers]
+        numbers = {f"quarantine_{name}": beside.numbers.get(name, 0) for name in told}
+        return replace(self, numbers={**self.numbers, **numbers}, error=self.error or beside.error)
 
     def to_dict(self) -> dict[str, Any]:
         """As the command line's JSON has it."""

@@ -76,3 +76,15 @@ def test_a_stream_without_a_table_is_no_error(run, deployment):
         result = run(command, "orders", "--json")
         assert result.exit_code == 0
         assert json.loads(result.stdout)["tables"][0]["done"] == "there is no table yet"
+
+
+def test_the_quarantine_table_is_maintained_with_its_table(run, clicks):
+    """Each batch with a bad record adds a file to it."""
+    quarantine = LakeTable(clicks.table("clicks_quarantine"))
+    for n in range(4):
+        quarantine.append([n])
+    [table] = json.loads(run("compact", "clicks", "--dry-run", "--json").stdout)["tables"]
+    assert table["quarantine_files_before"] == 4
+    assert (clicks.root / "tables" / "clicks_quarantine" / "_delta_log").is_dir()
+    (clicks.root / "tables" / "clicks_quarantine" / "_delta_log" / f"{1:020}.json").unlink()
+    assert run("compact", "clicks", "--dry-run").exit_code == 4
