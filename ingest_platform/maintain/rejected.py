@@ -103,11 +103,12 @@ def _take(group: Group, row: Mapping[str, Any], samples: int) -> None:
 
 def _sample(row: Mapping[str, Any]) -> Sample:
     place = f"{row['_kafka_topic']}-{row['_kafka_partition']}@{row['_kafka_offset']}"
-    value: bytes | None = row["value"]
-    if value is None:
-        return Sample(place, row["detail"] or "", "")
+    value: bytes = row["value"] or b""
     more = "..." if len(value) > _VALUE_BYTES else ""
     text = value[:_VALUE_BYTES].decode(errors="replace")
-    # Control characters of a record must not reach a terminal.
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return Sample(place, row["detail"] or "", f"{shown}{more}")
+    return Sample(place, _printable(row["detail"] or ""), f"{_printable(text)}{more}")
+
+
+def _printable(text: str) -> str:
+    """Control characters of a record must not reach a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
