@@ -62,7 +62,7 @@ class LocalLauncher:
 
     def alive(self, runs_at: RunsAt) -> bool | None:
         """By pid and start time; None for a driver of another host."""
-        if runs_at.host != socket.gethostname():
+        if not _here(runs_at):
             return None
         return self._leads(runs_at)
 
@@ -92,18 +92,18 @@ class LocalLauncher:
 
     def last_words(self, runs_at: RunsAt) -> ErrorReport | None:
         """From the file beside the log."""
-        if not runs_at.log or runs_at.host != socket.gethostname():
+        if not runs_at.log or not _here(runs_at):
             return None
         return termination.read_last_words(Path(runs_at.log).with_name(log_files.ERROR))
 
     def log_tail(self, runs_at: RunsAt, lines: int = 40) -> str:
         """The end of the log file that `launch` named."""
-        here = runs_at.log and runs_at.host == socket.gethostname()
+        here = runs_at.log and _here(runs_at)
         return log_files.tail(Path(runs_at.log), lines) if here else ""
 
     def _processes(self, runs_at: RunsAt) -> list[int]:
         """The driver, its JVM and its workers, as far as they are left."""
-        if runs_at.host != socket.gethostname() or not runs_at.started_ticks:
+        if not _here(runs_at) or not runs_at.started_ticks:
             return []
         leads = self._leads(runs_at)
         if not leads and started_ticks(runs_at.pid) is not None:
@@ -131,3 +131,7 @@ class LocalLauncher:
                 remedy="check that the Python environment is whole: uv sync",
             )
         return int(done.stdout)
+
+
+def _here(runs_at: RunsAt) -> bool:
+    return runs_at.launcher == "local" and runs_at.host == socket.gethostname()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -11,11 +12,23 @@ import psutil
 from ingest_platform.model.status import RunsAt
 
 
-def this_process(log: str = "") -> RunsAt:
-    """Where the calling process runs, for its status document."""
-    pid = os.getpid()
+def this_process(log: str = "", environ: Mapping[str, str] | None = None) -> RunsAt:
+    """Where the calling process runs, for its status document.
+
+    Args:
+        log: Where its output goes.
+        environ: Tells a pod which Job it belongs to.
+    """
+    pid, environ = os.getpid(), environ or {}
+    job, namespace = environ.get("INGEST_JOB", ""), environ.get("INGEST_NAMESPACE", "")
     return RunsAt(
-        host=socket.gethostname(), pid=pid, started_ticks=started_ticks(pid) or 0.0, log=log
+        launcher="kubernetes" if job else "local",
+        host=environ.get("INGEST_POD") or socket.gethostname(),
+        pid=pid,
+        started_ticks=started_ticks(pid) or 0.0,
+        log=f"kubectl logs -n {namespace} job/{job}" if job else log,
+        job=job,
+        namespace=namespace if job else "",
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from ingest_platform.errors import IngestError
 from ingest_platform.model.status import ErrorReport
 
+_LONGEST = 800  # characters
 VARIABLE = "INGEST_ERROR_FILE"  # set by the launcher
 
 
@@ -27,8 +28,8 @@ def leave_last_words(error: IngestError, environ: Mapping[str, str], now: dateti
         return
     words = ErrorReport(
         kind=type(error).__name__,
-        message=error.what,
-        remedy=error.remedy,
+        message=error.what[:_LONGEST],  # Kubernetes cuts a termination message at 4,096 bytes
+        remedy=error.remedy[:_LONGEST],
         retryable=error.retryable,
         at=now.isoformat(),
     )
@@ -39,7 +40,14 @@ def leave_last_words(error: IngestError, environ: Mapping[str, str], now: dateti
 def read_last_words(file: Path) -> ErrorReport | None:
     """What the driver left; None when it left nothing that can be read."""
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        return ErrorReport.from_dict(raw)
-    except (OSError, ValueError, TypeError, AttributeError):
+        return parse_last_words(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def parse_last_words(text: str) -> ErrorReport | None:
+    """The error in the text; None when it holds none."""
+    try:
+        return ErrorReport.from_dict(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
         return None

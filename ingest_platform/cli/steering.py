@@ -19,7 +19,7 @@ import click
 
 from ingest_platform import errors
 from ingest_platform.adapters.launcher import Launch
-from ingest_platform.adapters.local_launcher import LocalLauncher
+from ingest_platform.adapters.launchers import launcher_of
 from ingest_platform.adapters.stores import Stores
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import IngestError, ServiceStartError
@@ -61,7 +61,7 @@ class Steering:
         logs = Path(os.environ.get("INGEST_LOG_DIR") or ".ingest/logs").absolute() / self.spec.name
         self.reach = Reach(
             stores=Stores.of(self.spec, StorageEnvironment.from_env(os.environ)),
-            launcher=LocalLauncher(),
+            launcher=launcher_of(self.spec, os.environ),
             launch=Launch(found.path.absolute(), self.spec.name, logs, dict(os.environ)),
             say=(lambda _: None) if quiet else lambda text: click.echo(text, err=True),
             now=lambda: datetime.now(UTC),

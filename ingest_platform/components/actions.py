@@ -30,7 +30,7 @@ def reach_of(
     """The stream's driver, its progress told to the run's log."""
     return Reach(
         stores=Stores.of(spec, s3.storage()),
-        launcher=launcher.launcher(),
+        launcher=launcher.launcher(spec),
         launch=Launch(path, spec.name, launcher.logs_of(spec.name), dict(os.environ)),
         say=context.log.info,
         now=lambda: datetime.now(UTC),

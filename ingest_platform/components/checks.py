@@ -123,7 +123,7 @@ def _seen(spec: StreamSpec, stores: Stores, launcher: LauncherResource, now: dat
     return Seen(
         now=now,
         status=status,
-        alive=launcher.launcher().alive(status.runs_at) if status else None,
+        alive=launcher.launcher(spec).alive(status.runs_at) if status else None,
         lease=stores.lease.current(),
         control=stores.control.read(),
         quiet=max(timedelta(0), now - updated) if updated else timedelta(0),

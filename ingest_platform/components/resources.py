@@ -13,9 +13,11 @@ from dagster_aws.s3 import S3Resource as DagsterS3Resource
 from dagster_pyspark import PySparkResource
 from pydantic import Field, PrivateAttr
 
-from ingest_platform.adapters.local_launcher import DRIVER, LocalLauncher
+from ingest_platform.adapters.launcher import Launcher
+from ingest_platform.adapters.launchers import launcher_of
+from ingest_platform.adapters.local_launcher import DRIVER
 from ingest_platform.components.maintenance_driver import MaintenanceDriver
-from ingest_platform.spec import SparkSpec, StorageEnvironment
+from ingest_platform.spec import SparkSpec, StorageEnvironment, StreamSpec
 
 
 class S3Resource(DagsterS3Resource):
@@ -148,10 +150,10 @@ class SparkResource(PySparkResource):
 
 
 class LauncherResource(dg.ConfigurableResource):
-    """Where drivers run: processes of this host."""
+    """Where drivers run: processes of this host, or Jobs, as spec and INGEST_LAUNCHER say."""
 
     command: list[str] = Field(
-        default=list(DRIVER), description="Called with the spec's path and --name NAME."
+        default=list(DRIVER), description="Of local drivers: called with spec path and --name NAME."
     )
     log_dir: str | None = Field(
         default=None,
@@ -161,9 +163,13 @@ class LauncherResource(dg.ConfigurableResource):
         default=180, description="Seconds that a launch waits for the driver's first heartbeat."
     )
 
-    def launcher(self) -> LocalLauncher:
-        """The launcher."""
-        return LocalLauncher(self.command)
+    def launcher(self, spec: StreamSpec) -> Launcher:
+        """The launcher of a stream.
+
+        Raises:
+            SpecError: It cannot be chosen from what spec and environment say.
+        """
+        return launcher_of(spec, os.environ, self.command)
 
     def logs_of(self, stream: str) -> Path:
         """Folder of one stream's logs."""

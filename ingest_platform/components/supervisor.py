@@ -61,7 +61,7 @@ def supervisor_sensor(spec: StreamSpec, jobs: Sequence[dg.JobDefinition]) -> dg.
         tick = Tick(
             spec,
             Stores.of(spec, storage),
-            launcher.launcher(),
+            launcher.launcher(spec),
             lambda: table_log(spec.table.path, storage),
             datetime.now(UTC),
         )

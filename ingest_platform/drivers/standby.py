@@ -58,7 +58,7 @@ class StandbyDriver(StreamDriver):
         with super()._session(diagnostics) as spark:
             self._spark = spark
             self._rehearse(spark)
-            here = this_process(log=self._environ.get("INGEST_LOG_FILE", ""))
+            here = this_process(self._environ.get("INGEST_LOG_FILE", ""), self._environ)
             ready = Standby(self._follows, here, utc_now().isoformat(timespec="seconds"))
             StandbyStore(self._objects, self._spec.name).write(ready)
             log.info("ready to take over from generation %d", self._follows)

@@ -31,7 +31,7 @@ from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import ObjectStore, object_store
-from ingest_platform.adapters.processes import started_ticks
+from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import Diagnostics, set_up_logging
@@ -43,7 +43,8 @@ from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.maintain.auto.stream_compaction import StreamCompaction
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import ErrorReport, JvmReport, RunsAt, Status
+from ingest_platform.model.status import ErrorReport, JvmReport, Status
+from ingest_platform.spark.client_mode import client_mode_conf
 from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spark.session import open_session
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec, load_spec
@@ -156,6 +157,7 @@ class StreamDriver:
         conf = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
         if self._spec.root.startswith("s3a://"):
             conf |= S3_CHECKPOINTS
+        conf |= client_mode_conf(self._spec.spark, self._environ)
         return open_session(
             self._spec.spark.model_copy(update={"conf": conf | self._spec.spark.conf}),
             self._storage,
@@ -335,11 +337,8 @@ class StreamDriver:
             generation=lease.generation,
             started_at=_now().isoformat(),
             table=self._spec.table.path,
-            runs_at=RunsAt(
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                started_ticks=started_ticks(os.getpid()) or 0.0,
-                log=self._environ.get("INGEST_LOG_FILE", ""),
+            runs_at=replace(
+                this_process(self._environ.get("INGEST_LOG_FILE", ""), self._environ),
                 gc_log=str(diagnostics.gc_log),
                 heap_dumps=str(diagnostics.heap_dumps),
             ),

@@ -23,7 +23,8 @@ class _Document:
 class RunsAt(_Document):
     """Where the driver runs, precisely enough to find or end it.
 
-    `started_ticks` is the kernel's start time of the process: a pid alone may be reused.
+    `started_ticks` is the kernel's start time of the process: a pid alone may be reused. A driver
+    on Kubernetes is found by its `job` and `namespace`; its `host` is then the pod.
     """
 
     launcher: str = "local"
@@ -35,14 +36,18 @@ class RunsAt(_Document):
     gc_log: str | None = None
     heap_dumps: str | None = None
     health: str | None = None  # address of /healthz and /metrics
+    job: str = ""
+    namespace: str = ""
 
     @property
     def name(self) -> str:
         """For people."""
-        return f"process {self.pid}"
+        return f"job {self.namespace}/{self.job}" if self.job else f"process {self.pid}"
 
     def same_process(self, other: RunsAt) -> bool:
         """Whether both name one process, whatever else they know of it."""
+        if self.job or other.job:
+            return (self.namespace, self.job) == (other.namespace, other.job)
         return (self.launcher, self.host, self.pid, self.started_ticks) == (
             other.launcher,
             other.host,

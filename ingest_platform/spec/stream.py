@@ -17,6 +17,7 @@ from ingest_platform.spec.fields import (
     StoragePath,
     Topic,
 )
+from ingest_platform.spec.kubernetes import KubernetesSpec
 from ingest_platform.spec.maintenance import MaintenanceSpec
 from ingest_platform.spec.monitoring import MonitoringSpec
 from ingest_platform.spec.supervision import SupervisionSpec
@@ -216,6 +217,12 @@ class StreamSpec(Frozen):
         None, description="Checkpoint, status and lease; default: `_ingest` beside the table."
     )
     spark: SparkSpec = SparkSpec()
+    launcher: Literal["local", "kubernetes"] | None = Field(
+        None,
+        description="Where drivers run: processes of the host, or Jobs; default: INGEST_LAUNCHER, "
+        "or local.",
+    )
+    kubernetes: KubernetesSpec | None = Field(None, description="Where a driver's pod runs.")
     freshness: FreshnessSpec = FreshnessSpec()
     supervision: SupervisionSpec = SupervisionSpec()
     monitoring: MonitoringSpec = MonitoringSpec()

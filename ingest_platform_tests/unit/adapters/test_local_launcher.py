@@ -1,4 +1,4 @@
-"""Drivers as detached processes: real ones, small."""
+"""Drivers as detached processes: what only those can get wrong."""
 
 from __future__ import annotations
 
@@ -62,37 +62,6 @@ def _ended(pid: int) -> None:
         psutil.Process(pid).wait(timeout=20)
     except psutil.NoSuchProcess:
         return
-
-
-def test_launch_passes_the_spec_and_captures_the_output(launched):
-    launcher, runs_at, _ = launched
-    assert launcher.alive(runs_at)
-    assert launcher.log_tail(runs_at) == f"up /defs/clicks/defs.yaml --name clicks {runs_at.log}"
-
-
-def test_driver_is_found_again_by_another_launcher(launched):
-    """After a restart of the daemon, only the status document tells where the driver runs."""
-    _, runs_at, _ = launched
-    assert LocalLauncher().alive(dataclasses.replace(runs_at))
-
-
-def test_drain_lets_the_driver_finish(launched):
-    launcher, runs_at, jvm = launched
-    assert launcher.drain(runs_at)
-    _ended(runs_at.pid)
-    assert not launcher.alive(runs_at)
-    assert launcher.log_tail(runs_at, lines=1) == "drained"
-    assert started_ticks(jvm) is None
-    assert not launcher.drain(runs_at)
-
-
-def test_kill_ends_the_jvm_too(launched):
-    launcher, runs_at, jvm = launched
-    assert launcher.kill(runs_at)
-    _ended(runs_at.pid)
-    _ended(jvm)
-    assert not launcher.alive(runs_at)
-    assert not launcher.kill(runs_at)
 
 
 def test_kill_sweeps_what_a_dead_driver_left_behind(launched):

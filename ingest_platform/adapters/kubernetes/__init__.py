@@ -1,0 +1,1 @@
+"""Drivers as Jobs of a Kubernetes cluster."""

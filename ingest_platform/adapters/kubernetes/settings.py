@@ -1,0 +1,81 @@
+"""What a driver's pod needs, from the stream's spec and the deployment's environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ingest_platform.errors import SpecError
+from ingest_platform.spec import StreamSpec
+from ingest_platform.spec.kubernetes import KubernetesSpec
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_OVERHEAD_MIB = 1024  # Python, and what a JVM takes beside its heap
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """As `KubernetesSpec`, with everything decided; `memory` in Kubernetes' notation."""
+
+    image: str
+    namespace: str
+    service_account: str
+    cpu: str
+    memory: str
+    ephemeral_storage: str = "10Gi"
+    secrets: tuple[str, ...] = ()
+    config_maps: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    image_pull_secrets: tuple[str, ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    priority_class: str | None = None
+    driver_port: int = 7078
+    block_manager_port: int = 7079
+    keep_finished: int = 86_400
+
+
+def pod_settings(spec: StreamSpec, environ: Mapping[str, str]) -> PodSettings:
+    """Decide: the spec's word, then the environment's.
+
+    Raises:
+        SpecError: No image is named.
+    """
+    said = spec.kubernetes or KubernetesSpec()
+    image = said.image or environ.get("INGEST_IMAGE")
+    if not image:
+        raise SpecError(
+            f"the driver of {spec.name} is to run on Kubernetes, but no image is named",
+            where="kubernetes.image, or INGEST_IMAGE",
+            remedy="name the image that deploy/Dockerfile builds",
+        )
+    decided: dict[str, Any] = {
+        **said.model_dump(),
+        "image": image,
+        "namespace": said.namespace or environ.get("INGEST_NAMESPACE") or _own_namespace(),
+        "service_account": said.service_account
+        or environ.get("INGEST_SERVICE_ACCOUNT")
+        or "default",
+        "memory": said.memory or f"{_mebibytes(spec.spark.driver_memory) + _OVERHEAD_MIB}Mi",
+    }
+    return PodSettings(**decided)
+
+
+def _own_namespace() -> str:
+    try:
+        return _OWN_NAMESPACE.read_text(encoding="utf-8").strip()
+    except OSError:
+        return "default"
+
+
+def _mebibytes(heap: str) -> int:
+    """Of a JVM's notation, `2g`; the spec's pattern admits m and g only."""
+    match = re.fullmatch(r"(\d+)([mg])", heap)
+    if match is None:
+        raise ValueError(f"{heap!r} is no heap size")
+    return int(match[1]) * (1024 if match[2] == "g" else 1)
