@@ -91,7 +91,7 @@ class Replay:
         txn = Transaction(self.spark, self.spec.table.path)
         app_id = replay_app_id(self.spec.name)
         txn.last_batch(app_id)  # two replays at once are a conflict then
-        good = self._accepted(self._settled(txn))
+        good = self._accepted(self._settled())
         rows = table_rows(good, self.spec, self.columns.written, self.transform)
         moved = sum(file.records for file in txn.write(rows.coalesce(self.writers)))
         if moved:
@@ -100,14 +100,17 @@ class Replay:
             self.reached("table")
         return moved
 
-    def _settled(self, txn: Transaction) -> DataFrame:
+    def _settled(self) -> DataFrame:
         """Records of batches that are over: an open batch may yet be repeated, and decoded anew."""
+        # Asked of a transaction that is thrown away: in the one that commits, each batch of a
+        # running stream would be a conflict.
+        asked = Transaction(self.spark, self.spec.table.path)
         rejected = self._read(self.spec.table.quarantine)
         sessions = [row.session for row in rejected.select("session").distinct().collect()]
         settled = F.lit(False)
         for session in sessions:
             mine = F.col("session") == session
-            settled = settled | (mine & (F.col("batch") <= txn.last_batch(session)))
+            settled = settled | (mine & (F.col("batch") <= asked.last_batch(session)))
         return rejected.filter(settled)
 
     def _accepted(self, rejected: DataFrame) -> DataFrame:
