@@ -246,5 +246,9 @@ def _show_outcome(outcome: Outcome, *, as_json: bool) -> None:
         click.echo(json.dumps(document))
         return
     show_report(outcome.report, found.stream, "the repaired table", stdout_console())
-    runs = "its new session runs" if outcome.started else "no driver was started"
+    runs = (
+        "its new session runs"
+        if outcome.started
+        else f"no driver was started; to do so: ingest-platform stream start {found.stream}"
+    )
     click.echo(f"{found.stream}: repair {found.repair} is done; {runs}")
