@@ -22,7 +22,10 @@ from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 log = logging.getLogger(__name__)
 
-_COMMITS = 2000  # looked at in one run; more since the last one, and a file too many is looked for
+# Commits looked at: since the last look, and the first time. If there were more, the oldest of these
+# stands for them; and the first vacuum lists the storage anyway.
+_COMMITS = 2000
+_COMMITS_AT_FIRST = 100
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,8 @@ def _plan(
 
 
 def _looked(memory: VacuumMemory, table: TableLog, version: int) -> VacuumMemory:
-    anew = version < memory.version
-    commits = table.commits(-1 if anew else memory.version, limit=_COMMITS)
+    known = -1 if version < memory.version else memory.version
+    commits = table.commits(known, limit=_COMMITS if known >= 0 else _COMMITS_AT_FIRST)
     return memory.with_commits(commits, version)
 
 

@@ -16,17 +16,29 @@ from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
-EVERY: Final = 10  # commits, Delta's own default
+EVERY: Final = 10  # commits, Delta's own default, while the table is small
+
+# A checkpoint holds all live files and all tombstones: at 160,000 of them some 18 MB, which every
+# ten commits would be more than the data. So it comes once per commit and so many actions in it,
+# and the log's own growth stays at about 0.1 MB a commit (docs/operations.md has the arithmetic).
+ACTIONS_A_COMMIT: Final = 1_000
+SELDOMEST: Final = 250  # commits that a reader may have to replay
 POOL: Final = "maintenance"
 
 
+def commits_between(actions: int) -> int:
+    """After how many commits the next checkpoint is due, by the actions that the last one holds."""
+    return min(SELDOMEST, max(EVERY, actions // ACTIONS_A_COMMIT))
+
+
 class LogCheckpointer:
-    """Checkpoints one table's log every `EVERY` commits; at most one at a time."""
+    """Checkpoints one table's log, the more seldom the larger it is; at most one at a time."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self._path = path
         self._last: int | None = None
+        self._every = EVERY
         self._running: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-checkpoint")
 
@@ -34,7 +46,7 @@ class LogCheckpointer:
         """Take note of a commit; start a checkpoint when one is due and none is running."""
         if self._last is None:
             self._last = version - version % EVERY
-        if version - self._last < EVERY or (self._running and not self._running.done()):
+        if version - self._last < self._every or (self._running and not self._running.done()):
             return
         self._last = version
         self._running = self._thread.submit(self._write)
@@ -54,6 +66,9 @@ class LogCheckpointer:
             delta_log.checkpointAndCleanUpDeltaLog(
                 delta_log.unsafeVolatileSnapshot(), jvm.scala.Option.empty()
             )
+            written = delta_log.readLastCheckpointFile()
+            if written.isDefined():
+                self._every = commits_between(int(written.get().size()))
         except Exception:
-            # The table is whole without it; the next one, ten commits later, will do.
+            # The table is whole without it; the next one, some commits later, will do.
             log.warning("the log's checkpoint could not be written", exc_info=True)

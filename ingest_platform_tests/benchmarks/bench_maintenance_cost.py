@@ -61,7 +61,7 @@ NOTES = (
     "Parquet, two files per batch and partition, 1 % of the records an hour late; defaults. "
     "amplification: bytes that compaction reads by bytes that the stream writes.",
     "requests: all of delta-rs, S3A and boto3, counted by a proxy. An hour's files are settled "
-    "files of one partition, each added by a commit; the log has a checkpoint every 10 commits.",
+    "files of two partitions, two added by each commit; the log has a checkpoint every 10 commits.",
     "per hour: 4 looks for compaction, the compaction of the hour's files in one run, one look for "
     "vacuum and one vacuum of the same number of files; a full listing once a day is shared by 24.",
     "What the stream itself sends is not in it.",
@@ -94,10 +94,11 @@ class Lake:
         )
 
     def fill(self, files: int) -> None:
-        """One commit for each file, with a checkpoint every 10, beside the proxy."""
+        """Commits of two files each, with a checkpoint every 10, beside the proxy."""
         path = self.spec.table.path
-        for number in range(files):
-            rows = pa.table({"id": pa.array(range(number, number + 100)), "hour": ["12"] * 100})
+        for number in range(files // 2):
+            ids = pa.array(range(number, number + 100))
+            rows = pa.table({"id": ids, "hour": ["12", "13"] * 50})
             write_deltalake(
                 path, rows, mode="append", partition_by=["hour"], storage_options=self._direct
             )
