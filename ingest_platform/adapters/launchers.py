@@ -9,6 +9,7 @@ from ingest_platform.adapters.launcher import Launcher
 from ingest_platform.adapters.local_launcher import DRIVER, LocalLauncher
 from ingest_platform.errors import SpecError
 from ingest_platform.spec import StreamSpec
+from ingest_platform.spec.alert_files import declaring
 
 VARIABLE = "INGEST_LAUNCHER"
 _KINDS = ("local", "kubernetes")
@@ -37,12 +38,12 @@ def launcher_of(
     from ingest_platform.adapters.kubernetes.settings import pod_settings  # noqa: PLC0415
 
     return KubernetesLauncher(
-        pod_settings(spec, environ), connect, files=lambda path: spec_files(spec, path)
+        pod_settings(spec, environ), connect, files=lambda path: spec_files(spec, path, environ)
     )
 
 
-def spec_files(spec: StreamSpec, path: Path) -> dict[str, str]:
-    """What a driver elsewhere must have: the spec's file, and the JSON schema that it names.
+def spec_files(spec: StreamSpec, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a driver elsewhere must have: the spec's file, the JSON schema that it names, alerts.
 
     Content by path relative to the spec's folder.
 
@@ -50,6 +51,9 @@ def spec_files(spec: StreamSpec, path: Path) -> dict[str, str]:
         SpecError: The schema lies outside of that folder.
     """
     found = {path.name: path.read_text(encoding="utf-8")}
+    alerts = declaring(path, environ)
+    if alerts and alerts != path.absolute():
+        found["alerts/defs.yaml"] = alerts.read_text(encoding="utf-8")
     if spec.decode.schema_file is None:
         return found
     schema, folder = Path(spec.decode.schema_file).resolve(), path.parent.resolve()

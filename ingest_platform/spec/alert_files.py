@@ -30,7 +30,7 @@ def load_alerts(files: Iterable[Path], environ: Mapping[str, str]) -> AlertsSpec
     """
     named = environ.get("INGEST_ALERTS")
     files = [Path(named)] if named else files
-    found = [(file, item) for file in files for item in _declared(file, named is not None)]
+    found = [(file, item) for file in files for item in _declared(file, named=named is not None)]
     if len(found) > 1:
         raise SpecError(
             f"{len(found)} components of type {ALERTS_TYPE} are declared",
@@ -50,11 +50,19 @@ def load_alerts(files: Iterable[Path], environ: Mapping[str, str]) -> AlertsSpec
 def beside(spec: Path) -> list[Path]:
     """Where the settings of the deployment that a stream's file belongs to may be declared.
 
-    The file itself, and the folders beside its own: a file may lie anywhere, so nothing is searched
-    in depth.
+    The file itself, the folders beside its own, and below it, where a pod has them: a file may lie
+    anywhere, so nothing is searched in depth.
     """
-    file = spec / "defs.yaml" if spec.is_dir() else spec
-    return sorted({file.absolute(), *file.absolute().parent.parent.glob("*/defs.yaml")})
+    file = (spec / "defs.yaml" if spec.is_dir() else spec).absolute()
+    folders = (file.parent, file.parent.parent)
+    return sorted({file, *(found for folder in folders for found in folder.glob("*/defs.yaml"))})
+
+
+def declaring(spec: Path, environ: Mapping[str, str]) -> Path | None:
+    """The file that declares the alerts of a stream's deployment; None if there is none."""
+    named = environ.get("INGEST_ALERTS")
+    files = [Path(named)] if named else beside(spec)
+    return next((file for file in files if _declared(file, named=False)), None)
 
 
 def parse_alerts(attributes: Any, environ: Mapping[str, str], *, where: str) -> AlertsSpec:
@@ -72,7 +80,7 @@ def parse_alerts(attributes: Any, environ: Mapping[str, str], *, where: str) -> 
         raise invalid(error, where) from None
 
 
-def _declared(file: Path, named: bool) -> list[Any]:
+def _declared(file: Path, *, named: bool) -> list[Any]:
     try:
         return declared(file, ALERTS_TYPE)
     except SpecError:

@@ -144,9 +144,9 @@ def test_schema_file_goes_with_the_spec_if_it_lies_below_it(tmp_path):
     schema = tmp_path / "schemas" / "clicks.json"
     schema.write_text("{}")
     inside = make_spec(decode={"schema_file": str(schema)})
-    assert spec_files(inside, path) == {"defs.yaml": "x", "schemas/clicks.json": "{}"}
+    assert spec_files(inside, path, {}) == {"defs.yaml": "x", "schemas/clicks.json": "{}"}
     with pytest.raises(SpecError, match="outside of the spec's folder"):
-        spec_files(make_spec(decode={"schema_file": "/etc/hosts"}), path)
+        spec_files(make_spec(decode={"schema_file": "/etc/hosts"}), path, {})
 
 
 def test_role_allows_what_the_launcher_asks_for():

@@ -71,7 +71,7 @@ def place(request, tmp_path) -> Iterator[Place]:
             return KubernetesLauncher(
                 pod_settings(declared, {}),
                 cluster.connect,
-                files=lambda path: spec_files(declared, path),
+                files=lambda path: spec_files(declared, path, {}),
                 command=COMMAND,
             )
 
