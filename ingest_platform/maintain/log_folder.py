@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ingest_platform.adapters.local_objects import storage_error
 from ingest_platform.adapters.s3_objects import s3_client, s3_error
-from ingest_platform.maintain.signed_get import SignedGets
+from ingest_platform.maintain.ranged_get import RangedGets
 from ingest_platform.spec.environment import StorageEnvironment
 
 
@@ -90,13 +90,13 @@ class LocalLogFolder:
 class S3LogFolder:
     """A log on S3: many small ranged reads at once, since each waits for a round trip."""
 
-    parallel = 32
+    parallel = 64
 
     def __init__(self, table: str, storage: StorageEnvironment) -> None:
 
         bucket, _, prefix = table.partition("://")[2].partition("/")
         self._client: Any = s3_client(storage)
-        self._fast = SignedGets(self._client, storage, bucket, self.parallel)
+        self._fast = RangedGets(self._client, storage, bucket)
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/_delta_log/"
         self.where = f"s3a://{bucket}/{self._prefix}".rstrip("/")

@@ -7,7 +7,7 @@ import pytest
 from ingest_platform.adapters.s3_objects import s3_client
 from ingest_platform.errors import StorageDeniedError
 from ingest_platform.maintain.log_folder import S3LogFolder
-from ingest_platform.maintain.signed_get import SignedGets
+from ingest_platform.maintain.ranged_get import RangedGets
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform_tests.fault_proxy import FaultProxy
 
@@ -17,9 +17,9 @@ def client(s3):
     return s3_client(StorageEnvironment.from_env(s3.environment()))
 
 
-def gets(s3, client, **changes: str) -> SignedGets:
+def gets(s3, client, **changes: str) -> RangedGets:
     storage = StorageEnvironment.from_env({**s3.environment(), **changes})
-    return SignedGets(client, storage, s3.bucket, 2)
+    return RangedGets(client, storage, s3.bucket)
 
 
 @pytest.mark.parametrize("key", ["a/_delta_log/0.json", "with space/ü+&=(1)~.json"])
