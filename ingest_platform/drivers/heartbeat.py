@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -148,6 +149,7 @@ class Heartbeat(threading.Thread):
         self._progress, self._store, self._probe = progress, store, probe
         self._jvm, self._triggers = jvm, triggers
         self._must_end, self._end, self._observe = must_end, end, observe
+        self._lag_at = time.monotonic()
         self._done = threading.Event()
         self._beat_now = threading.Event()
 
@@ -177,6 +179,7 @@ class Heartbeat(threading.Thread):
         except EnvironmentFault as fault:
             log.warning("heartbeat: %s", fault.what)
             self._in_trouble(fault)
+            self._lag_may_have_grown()
         with self._progress.lock:
             self._progress.trigger_seconds |= self._triggers()
         self.write()
@@ -215,6 +218,14 @@ class Heartbeat(threading.Thread):
                     kind, fault.what, fault.remedy, retryable=fault.retryable, at=at
                 )
 
+    def _lag_may_have_grown(self) -> None:
+        """By as much as nobody knows it: "caught up" must not stand while nobody can look."""
+        now = time.monotonic()
+        with self._progress.lock:
+            if self._progress.oldest_unread_age is not None:
+                self._progress.oldest_unread_age += now - self._lag_at
+        self._lag_at = now
+
     def _look_at_lag(self) -> None:
         progress = self._progress
         with progress.lock:
@@ -224,6 +235,7 @@ class Heartbeat(threading.Thread):
         behind = self._probe.behind(read)
         now = datetime.now(UTC)
         oldest = self._probe.oldest_unread(read, behind) if behind else None
+        self._lag_at = time.monotonic()
         with progress.lock:
             progress.behind = behind
             if not behind:

@@ -234,7 +234,9 @@ def test_without_channels_the_alert_waits_for_the_sensor(silence):
 
 def test_heart_beats_on_while_the_brokers_are_away(tmp_path):
     """Otherwise two minutes without a broker would have every driver ended as hung."""
-    progress = Progress(base=make_status(), read=Positions({"clicks": {0: 5}}))
+    progress = Progress(
+        base=make_status(), read=Positions({"clicks": {0: 5}}), oldest_unread_age=0.0
+    )
     kafka = KafkaEnvironment(bootstrap_servers="127.0.0.1:9")
     probe = LagProbe(kafka, ("clicks",))
     probe._admin = KafkaAdmin(kafka, timeout=0.5)  # 10 s are right for a broker, not for a test
@@ -254,6 +256,7 @@ def test_heart_beats_on_while_the_brokers_are_away(tmp_path):
     assert status
     assert status.error
     assert status.error.kind == "KafkaUnreachableError"
+    assert status.oldest_unread_age, "caught up was true only as long as somebody could look"
     heart.beat()
     again = store.read("clicks")
     assert again
