@@ -137,6 +137,13 @@ def apply(
     patient = _patient(steering)
     current = patient.journal.open_repair()
     found = current or make_plan(patient, _wishes(wishes))
+    if current and _wishes(wishes) not in {Wishes(), current.wishes}:
+        raise UserError(
+            f"repair {current.record.repair} is open, and was begun with other options",
+            where=patient.journal.path,
+            remedy=f"finish it: ingest-platform repair apply {patient.spec.name}; or give it up: "
+            f"ingest-platform repair abandon {patient.spec.name}",
+        )
     if found is None:
         _show_nothing(patient, as_json=as_json)
         return

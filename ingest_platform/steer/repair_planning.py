@@ -9,12 +9,13 @@ from datetime import datetime
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_history import newest_account
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.errors import CheckpointDamagedError, LogDamagedError
+from ingest_platform.errors import CheckpointDamagedError, DataProblem, LogDamagedError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
 from ingest_platform.maintain.audit_run import AuditTarget, Examined, examine
 from ingest_platform.maintain.repair.cut import (
     MENDED_BY_CUTTING,
     History,
+    Place,
     kept_positions,
     last_good_version,
     positions,
@@ -27,7 +28,12 @@ from ingest_platform.maintain.repair.next_offsets import (
     topic_findings,
 )
 from ingest_platform.maintain.repair.objections import with_objections
-from ingest_platform.maintain.repair.touched import open_table, quarantine_touched, table_touched
+from ingest_platform.maintain.repair.touched import (
+    ends_in_data,
+    open_table,
+    quarantine_touched,
+    table_touched,
+)
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.model.account import RepairRecord, repair_app_id
 from ingest_platform.model.offsets import Positions
@@ -104,7 +110,7 @@ def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> Re
         history, report, since_ms=wishes.since_ms(), to_version=wishes.to_version
     )
     undone = [b for b in history.batches if b.version > version]
-    kept = kept_positions(history, version)
+    kept = _with_expired(patient, history, kept_positions(history, version), bounds)
     recreated = _recreated(patient.spec, wishes, history, version)
     start = next_offsets(kept, _declared(patient.spec), bounds, recreated)
     accepted = lost_offsets(kept, bounds, recreated)
@@ -161,6 +167,27 @@ def _history(examined: Examined) -> History:
         report.incarnations,
         examined.log.lineage_of_batches(),
     )
+
+
+def _with_expired(
+    patient: Patient, history: History, kept: dict[Place, int], bounds: Bounds
+) -> dict[Place, int]:
+    """Partitions that only expired log entries told of: the data's coordinates know them.
+
+    Raises:
+        DataProblem: The table has none.
+    """
+    if not history.first_version or bounds.keys() <= kept.keys():
+        return kept
+    table = patient.spec.table
+    if not table.coordinates:
+        raise DataProblem(
+            "nothing says where the table ends: its log no longer has a batch of every partition, "
+            "and its rows have no coordinates",
+            where=table.path,
+            remedy="bring the checkpoint back from a backup",
+        )
+    return {**ends_in_data(table.path, patient.storage, history.last_version), **kept}
 
 
 def _of_checkpoint(patient: Patient) -> Iterator[Finding]:

@@ -147,6 +147,8 @@ class Repairing:
 
     def _take_out(self, plan: RepairPlan, lease: Lease) -> None:
         """The Spark job; afterwards the table's log says where the next session starts."""
+        if self._over(plan, Step.RETIRED):
+            return  # a new session may have written since
         if not self._over(plan, Step.TABLE):
             self.reach.say("Taking out what lies beyond the cut (a Spark job).")
             self.remove(lease.generation)

@@ -132,8 +132,8 @@ def kept_positions(history: History, version: int) -> dict[Place, int]:
         kept = untils[(versions <= version) & (versions > base)]
         if len(kept):
             ends[place] = int(kept.max())
-        elif history.first_version and place not in ends:
-            # What came before the log's first entry is in the table, and ends where that begins.
+        elif place not in ends:
+            # What came before, in expired log entries or nowhere, ended where that began.
             ends[place] = int(starts[0])
     return ends
 

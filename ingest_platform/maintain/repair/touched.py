@@ -49,6 +49,17 @@ def table_touched(table: DeltaTable | None, kept: Mapping[Place, int], rows: int
     return Touched(table.version(), files, rows)
 
 
+def ends_in_data(path: str, storage: StorageEnvironment, version: int | None) -> dict[Place, int]:
+    """Where each partition ends by the rows' own coordinates: for ledgers that have expired.
+
+    What was rejected or skipped after the last row is read again, which does no harm: a repair
+    also takes it out of the quarantine.
+    """
+    held = Held()
+    collect(path, storage, held, version)
+    return {place: int(runs.seen()[1][-1]) for place, runs in held.runs.items()}
+
+
 def quarantine_touched(
     path: str, storage: StorageEnvironment, kept: Mapping[Place, int], topics: tuple[str, ...]
 ) -> Touched:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -348,6 +348,47 @@ def test_killed_after_a_step_and_called_again(patient: Bench, step: Step) -> Non
     assert [r.repair for r in records] == [1]
     go_on(patient, 1, 2, 3)
     assert_whole(patient, 40)
+
+
+def test_killed_while_it_gives_the_stream_back(patient: Bench) -> None:
+    """A driver may have started and committed already; that is no reason to stop half-way."""
+
+    def reached(name: str) -> None:
+        if name == Step.RETIRED:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        surgery(patient, reached).begin(planned(patient, to_version=0))
+    stores = Stores.of(patient.spec, patient.storage)
+    stores.lease.hand_back("test", patient.now())
+    stores.control.resume()
+    go_on(patient, 1)
+    put_checkpoint(patient, 0, session="b")
+    current = patient.journal.open_repair()
+    assert current
+    assert surgery(patient).go_on(current).report.clean
+    assert patient.objects.get(f"{patient.checkpoint_key}/metadata"), "it is the new session's"
+    go_on(patient, 2, 3, start=1)
+    assert_whole(patient, 40)
+
+
+def test_ledgers_that_have_expired(patient: Bench) -> None:
+    """An idle stream's log no longer has a batch: the rows' own coordinates say where it ends."""
+    table = DeltaTable(patient.spec.table.path)
+    table.optimize.compact()
+    table.create_checkpoint()
+    for version in range(3):
+        Path(patient.spec.table.path, "_delta_log", f"{version:020}.json").unlink()
+    forget_checkpoint(patient)
+    put_checkpoint(patient, 2, session="x")
+    old = replace(patient, now=lambda: datetime.now(UTC) + timedelta(days=60))
+    plan = planned(old)
+    assert plan.record.start.to_dict() == {TOPIC: {"0": 30, "1": 30}}
+    assert (plan.undone, plan.blocked) == (0, ())
+    entry = ledger((0, 30, 40), batch=3)
+    append(patient.spec.table.path, rows_of((0, 30, 40)), entry)
+    plan = planned(old)
+    assert plan.record.start.to_dict() == {TOPIC: {"0": 40, "1": 30}}
 
 
 def test_what_changed_since_the_plan_is_not_done(patient: Bench) -> None:
