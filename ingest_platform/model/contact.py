@@ -80,7 +80,7 @@ class Watch:
 
     def look(self, mark: str, now: datetime) -> Watch:
         """Take another look at a document that `mark` identifies; empty for none."""
-        looked, text = parse_time(self.looked_at), now.isoformat()
+        looked, text = parse_time(self.looked_at), now.isoformat(timespec="seconds")
         blinked = looked is None or not timedelta(0) <= now - looked <= _BLINK
         if mark != self.mark or blinked:
             return Watch(mark, text, text)

@@ -13,10 +13,13 @@ import pytest
 from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
 from pydantic import SecretStr
 
+from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.processes import this_process
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.components import tags
 from ingest_platform.components.alert_tick import AlertTick
 from ingest_platform.components.alerts import alert_sensor
+from ingest_platform.components.supervisor import Tick
 from ingest_platform.model.contact import Contact
 from ingest_platform.model.control import Pause
 from ingest_platform.model.states import StreamState
@@ -382,3 +385,17 @@ def test_supervisor_leaves_its_contact_once_a_minute(deployment):
     assert paused
     assert paused.state is StreamState.DRAINING
     assert "paused by ann" in paused.reason
+
+
+def test_supervisor_whose_ticks_fail_is_silent(deployment):
+    """Dagster does not alert on failing ticks; the contact is missing, and so the driver does."""
+
+    def broken() -> TableLog:
+        raise RuntimeError("a bug")
+
+    deployment.stores.status.write(make_status(runs_at=this_process()))
+    now = datetime.now(UTC)
+    tick = Tick(deployment.spec, deployment.stores, LocalLauncher(), broken, now)
+    with pytest.raises(RuntimeError, match="a bug"):
+        tick.result(deployment.instance, None)
+    assert deployment.stores.contact.read() is None

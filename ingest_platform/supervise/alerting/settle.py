@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,15 +38,16 @@ class Watched:
     runs_until: float = 0.0
 
     def to_cursor(self) -> str:
-        """The text that Dagster keeps."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """The text that Dagster keeps, with every tick: short, as there may be 200 streams."""
+        watches = {name: astuple(watch) for name, watch in self.contacts.items()}
+        return json.dumps({**asdict(self), "contacts": watches}, separators=(",", ":"))
 
     @classmethod
     def from_cursor(cls, text: str | None) -> Watched:
         """Read the text; a fresh memory for one that is missing or of another version."""
         try:
             raw: dict[str, Any] = json.loads(text or "{}")
-            contacts = {name: Watch(**watch) for name, watch in raw["contacts"].items()}
+            contacts = {name: Watch(*watch) for name, watch in raw["contacts"].items()}
             until = float(raw["runs_until"])
             return cls(raw["since"], raw["well"], contacts, raw["open"], until)
         except (ValueError, KeyError, TypeError, AttributeError):
