@@ -22,7 +22,7 @@ from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 log = logging.getLogger(__name__)
 
-# Commits looked at: since the last look, and the first time. If there were more, the oldest of these
+# Commits looked at: since the last look, and the first time. If there are more, the oldest of them
 # stands for them; and the first vacuum lists the storage anyway.
 _COMMITS = 2000
 _COMMITS_AT_FIRST = 100

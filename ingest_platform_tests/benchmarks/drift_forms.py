@@ -26,6 +26,7 @@ DRIVER_MEMORY: Final = "1g"  # what leaks shows sooner; both get as much
 # In fast motion: some minutes where the seed has six hours.
 RETENTION: Final = "interval 5 minutes"
 
+_PROJECT: Final = Path(__file__).parents[2]
 _MODULES: Final = "ingest_platform_tests.benchmarks.contenders"
 
 
@@ -189,6 +190,7 @@ class _Maintenance:
         command = [sys.executable, "-m", f"{_MODULES}.drift_maintenance"]
         self._process = subprocess.Popen(
             [*command, str(folder / "defs.yaml"), str(folder / "logs" / "maintenance")],
+            cwd=_PROJECT,
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -224,5 +226,11 @@ def running(form: Form, life: Life) -> Iterator[tuple[ChildProcess, Upkeep]]:
 def _spawn(
     title: str, command: Sequence[str], life: Life, variables: dict[str, str]
 ) -> ChildProcess:
-    env = {**os.environ, "SPARK_LOCAL_DIRS": str(life.folder / "spill"), **variables}
-    return spawn(command, name=title, log=life.folder / "output.log", env=env)
+    more = {"SPARK_LOCAL_DIRS": str(life.folder / "spill"), "PYTHONPATH": str(_PROJECT)}
+    # In its own folder, where whoever attaches to its JVM leaves a file for a moment.
+    return spawn(
+        ["env", "-C", str(life.folder), *command],
+        name=title,
+        log=life.folder / "output.log",
+        env={**os.environ, **more, **variables},
+    )

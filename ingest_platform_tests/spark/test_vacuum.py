@@ -14,6 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
 from ingest_platform.adapters.table_storage import StoredFile, table_storage
 from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
+from ingest_platform.maintain.retention import Retention
+from ingest_platform.maintain.vacuum import Vacuum
+from ingest_platform.maintain.vacuum_plan import Way
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.lake_tables import LakeTable, table_spec
 
@@ -122,6 +125,22 @@ def test_between_listings_the_log_tells(spark: SparkSession, s3: S3Bucket) -> No
     assert (second.numbers["full"], second.numbers["files_deleted"]) == (0, 1), second
     assert len(stored(table)) == len(HOSTILE) - 1
     assert len(table.rows()) == len(HOSTILE) - 1
+
+
+def test_a_log_that_was_cleaned_up_is_listed_instead(spark: SparkSession, tmp_path: Path) -> None:
+    """LITE needs the commits since the last vacuum; where they are gone, Delta refuses it."""
+    table = LakeTable(str(tmp_path / "t"))
+    for n in range(3):
+        table.append([n])
+    table.delta().delete("id = 0")
+    table.delta().create_checkpoint()
+    for version in range(2):
+        (tmp_path / "t" / "_delta_log" / f"{version:020}.json").unlink()
+    kept = Retention(timedelta(0), WEEK, "test of the maintenance")
+    storage = table_storage(table.path, table.storage, per_second=1000)
+    result = Vacuum(spark, table.path, storage, kept).run(Way.LITE)
+    assert (result.way, result.files) == (Way.FULL, 1)
+    assert [row["id"] for row in table.rows()] == [1, 2]
 
 
 def test_deletion_vectors_of_live_files_stay(spark: SparkSession, tmp_path: Path) -> None:
