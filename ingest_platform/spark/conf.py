@@ -28,6 +28,9 @@ SAFETY: Final[Mapping[str, str]] = {
     "spark.hadoop.fs.s3a.create.performance": "false",
 }
 
+# Scheduler pool of jobs that batches must not wait for.
+MAINTENANCE_POOL: Final = "maintenance"
+
 DELTA: Final[Mapping[str, str]] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -38,6 +41,9 @@ DELTA: Final[Mapping[str, str]] = {
     # VACUUM becomes visible in the history; safe, since every log writer here is conditional.
     "spark.databricks.delta.vacuum.logging.enabled": "true",
     "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
+    # On local paths Delta holds a lock of the JVM around each commit, and a batch would wait for a
+    # compaction's. Our LogStores decide which commit is first, on any path.
+    "spark.databricks.delta.commitLock.enabled": "false",
 }
 
 LONG_LIVED: Final[Mapping[str, str]] = {
@@ -57,6 +63,7 @@ LONG_LIVED: Final[Mapping[str, str]] = {
 
 SPEED: Final[Mapping[str, str]] = {
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": (Path(__file__).parent / "fairscheduler.xml").as_uri(),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalog.ingest": FUNCTION_CATALOG_CLASS,
     # A record that holds a field twice must not fail its batch, again and again; in Spark's JSON

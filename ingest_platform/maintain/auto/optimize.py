@@ -25,12 +25,12 @@ from ingest_platform.maintain.auto.attempt import YieldedError
 from ingest_platform.maintain.auto.outcome import Outcome, Result
 from ingest_platform.maintain.auto.snapshot_files import SnapshotFiles
 from ingest_platform.maintain.auto.trigger import Partition, Trigger, partitions_due
+from ingest_platform.spark.conf import MAINTENANCE_POOL
 
 # Read by the LogStores at the commit (YieldGate.java).
 YIELD_TO: Final = "spark.ingest.commit.yieldTo"
 ENABLED: Final = "spark.databricks.delta.autoCompact.enabled"
 
-_POOL: Final = "maintenance"
 _HOOK: Final = "org.apache.spark.sql.delta.hooks.AutoCompact$"
 _OPERATION: Final = "delta.commit.hooks.autoOptimize"
 _TURNED_BACK: Final = "ingest.platform.TurnedBackException"
@@ -78,7 +78,7 @@ class SparkCompactor:
         session = self._session()
         session.conf().set(YIELD_TO, self._markers(table))
         context = self._spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", _POOL)
+        context.setLocalProperty("spark.scheduler.pool", MAINTENANCE_POOL)
         context.setJobGroup(group, f"auto compaction of {table}")
         try:
             return self._compact(session, table, due)

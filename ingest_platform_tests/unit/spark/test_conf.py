@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlparse
+from xml.etree import ElementTree
 
 import pytest
 
 from ingest_platform.errors import SpecError
-from ingest_platform.spark.conf import session_conf
+from ingest_platform.spark.conf import MAINTENANCE_POOL, session_conf
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
@@ -49,6 +51,15 @@ def test_the_users_settings_win() -> None:
     """A Spark user expects a setting by Spark's name to count."""
     found = conf(SparkSpec(conf={"spark.databricks.delta.snapshotPartitions": "50"}))
     assert found["spark.databricks.delta.snapshotPartitions"] == "50"
+
+
+def test_batches_come_before_what_runs_beside_them() -> None:
+    """A pool that the file does not name would share the cores with the batches evenly."""
+    file = conf()["spark.scheduler.allocation.file"]
+    pools = ElementTree.parse(Path(urlparse(file).path)).findall("pool")
+    shares = {pool.attrib["name"]: int(pool.findtext("minShare") or 0) for pool in pools}
+    assert shares[MAINTENANCE_POOL] == 0
+    assert shares["default"] >= 1024
 
 
 def test_credentials_only_where_s3_is_used() -> None:
