@@ -57,5 +57,8 @@ bench-maintenance-cost: $(VENV)/.ready  ## Bytes rewritten per byte ingested, S3
 bench-drift: $(VENV)/.ready  ## 1,000 batches in one driver and apart; BATCHES=11500 is two days
 	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_drift $(if $(BATCHES),--batches $(BATCHES))
 
+bench-auto-compaction: $(VENV)/.ready  ## What a writer waits for: inline against asynchronous compaction
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_auto_compaction
+
 screenshots: $(VENV)/.ready  ## docs/images from a running demo; needs chromium and chromium-driver
 	$(RUN)/python -m ingest_platform_tests.browser.screenshots docs/images
