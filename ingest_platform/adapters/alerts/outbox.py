@@ -57,6 +57,13 @@ class Shelf:
         """Whether the alert is raised and not resolved."""
         return bool(self.numbers) and self.numbers[-1] % 2 == 1
 
+    @property
+    def history(self) -> list[int]:
+        """Transitions before the newest that nobody needs, also those that a kill left in part."""
+        known = {*self.numbers, *self.done, *self.sent, *(number for number, _ in self.tries)}
+        newest = self.numbers[-1] if self.numbers else 0
+        return sorted(n for n in known if n < newest and (n in self.done or n not in self.numbers))
+
     def undelivered(self, channel: str) -> list[int]:
         """What the channel has yet to be told, in order."""
         return [
@@ -174,10 +181,10 @@ class Outbox:
                 self._objects.put(f"{FOLDER}/{key}/{number:06d}.done", b"")
                 shelf.done.add(number)
                 self._drop_marks(key, number, shelf)
-        for number in shelf.numbers[:-1]:
-            if number in shelf.done:
-                self._objects.delete(f"{FOLDER}/{key}/{number:06d}.json")
-                self._objects.delete(f"{FOLDER}/{key}/{number:06d}.done")
+        for number in shelf.history:
+            self._objects.delete(f"{FOLDER}/{key}/{number:06d}.json")
+            self._drop_marks(key, number, shelf)
+            self._objects.delete(f"{FOLDER}/{key}/{number:06d}.done")
 
     def _drop_marks(self, key: str, number: int, shelf: Shelf) -> None:
         for channel in shelf.sent.get(number, ()):
