@@ -116,7 +116,7 @@ def _of_quarantine(
     if not DeltaTable.isDeltaTable(spark, path):
         return
     rows = removal.after_batches(plan.kept_batches)
-    if plan.removal is Removal.DELETE:
+    if plan.by_offset:
         rows = rows | removal.beyond(plan.record.kept, spec.source.all_topics)
     removal.delete_rows(spark, path, rows, plan.record, fence)
     log.info("the quarantine ends where the repair cuts")

@@ -27,7 +27,7 @@ class Removal(StrEnum):
     """How rows leave the table."""
 
     DELETE = "delete"  # by their coordinates; what others wrote stays
-    RESTORE = "restore"  # the whole table goes back: for tables without coordinates
+    RESTORE = "restore"  # the whole table goes back: where coordinates do not tell rows apart
 
 
 class Step(StrEnum):
@@ -97,6 +97,7 @@ class RepairPlan:
         wishes: What was asked for.
         findings: Why it is needed.
         removal: How rows leave the table.
+        by_offset: Offsets tell the stream's rows apart: no topic was made anew.
         undone: Batches that no longer count.
         kept_batches: The last batch that counts of each session that goes beyond it; -1 if none.
         table: What changes in the table.
@@ -111,6 +112,7 @@ class RepairPlan:
     wishes: Wishes = field(default_factory=Wishes)
     findings: tuple[Finding, ...] = ()
     removal: Removal = Removal.DELETE
+    by_offset: bool = True
     undone: int = 0
     kept_batches: Mapping[str, int] = field(default_factory=dict[str, int])
     table: Touched = field(default_factory=Touched)
@@ -154,6 +156,7 @@ class RepairPlan:
                 wishes=Wishes(**raw["wishes"]),
                 findings=tuple(_finding(f) for f in raw["findings"]),
                 removal=Removal(raw["removal"]),
+                by_offset=bool(raw["by_offset"]),
                 undone=int(raw["undone"]),
                 kept_batches={str(s): int(b) for s, b in raw["kept_batches"].items()},
                 table=Touched(**raw["table"]),

@@ -16,9 +16,11 @@ from ingest_platform.maintain.repair.cut import (
     MENDED_BY_CUTTING,
     History,
     Place,
+    below_all,
     kept_positions,
     last_good_version,
     positions,
+    reaches_back,
 )
 from ingest_platform.maintain.repair.journal import RepairJournal
 from ingest_platform.maintain.repair.next_offsets import (
@@ -91,6 +93,14 @@ class Patient:
         return examine(target, self.storage, self.now(), data=data, brokers=brokers)
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """Where the good state ends, and how rows after it leave the table."""
+
+    version: int
+    removal: Removal
+
+
 def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> RepairPlan | None:
     """The plan; None if nothing is wrong and nothing was asked for.
 
@@ -106,9 +116,15 @@ def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> Re
     bounds = patient.bounds()
     history, report = _history(examined), examined.report
     findings = [*_of_checkpoint(patient), *_of_report(report), *_of_wishes(wishes)]
-    version = last_good_version(
-        history, report, since_ms=wishes.since_ms(), to_version=wishes.to_version
+    cut = _cut(
+        patient.spec,
+        examined,
+        history,
+        last_good_version(
+            history, report, since_ms=wishes.since_ms(), to_version=wishes.to_version
+        ),
     )
+    version = cut.version
     undone = [b for b in history.batches if b.version > version]
     kept = _with_expired(patient, history, kept_positions(history, version), bounds)
     recreated = _recreated(patient.spec, wishes, history, version)
@@ -132,7 +148,8 @@ def make_plan(patient: Patient, wishes: Wishes, number: int | None = None) -> Re
         record=record,
         wishes=wishes,
         findings=tuple(findings),
-        removal=_removal(patient.spec, history),
+        removal=cut.removal,
+        by_offset=_by_offset(history),
         undone=len(undone),
         kept_batches=_kept_batches(history, version, _lineage(patient)),
         table=table_touched(open_table(table.path, patient.storage), beyond, rows),
@@ -229,11 +246,20 @@ def _recreated(spec: StreamSpec, wishes: Wishes, history: History, version: int)
     return tuple(sorted({topic for record in undone for topic in record.recreated}))
 
 
-def _removal(spec: StreamSpec, history: History) -> Removal:
-    """Coordinates tell which rows to delete, unless they mean two records each."""
-    if spec.table.coordinates and not any(history.incarnations.values()):
-        return Removal.DELETE
-    return Removal.RESTORE
+def _by_offset(history: History) -> bool:
+    """Whether an offset means one record: no topic was made anew."""
+    return not any(history.incarnations.values())
+
+
+def _cut(spec: StreamSpec, examined: Examined, history: History, version: int) -> _Cut:
+    """By coordinates, which leave alone what others wrote; by RESTORE where they do not tell."""
+    if not (spec.table.coordinates and _by_offset(history)):
+        return _Cut(version, Removal.RESTORE)
+    if not reaches_back(history, version):
+        return _Cut(version, Removal.DELETE)
+    if not examined.log.foreign_since(version):
+        return _Cut(version, Removal.RESTORE)
+    return _Cut(below_all(history, version), Removal.DELETE)
 
 
 def _kept_batches(history: History, version: int, session: str | None) -> dict[str, int]:

@@ -138,6 +138,33 @@ def kept_positions(history: History, version: int) -> dict[Place, int]:
     return ends
 
 
+def reaches_back(history: History, version: int) -> bool:
+    """Whether a batch after `version` holds offsets that the versions up to it hold as well.
+
+    Such rows cannot be told from the good ones by their coordinates.
+    """
+    return bool(_reaching_back(history, version))
+
+
+def below_all(history: History, version: int) -> int:
+    """The newest version, not above this one, that no later batch reaches back of."""
+    while back := _reaching_back(history, version):
+        firsts = [first for place, start in back for first in _first_beyond(history, place, start)]
+        version = min(firsts) - 1
+    return version
+
+
+def _reaching_back(history: History, version: int) -> list[tuple[Place, int]]:
+    """Per partition, the lowest offset of the later batches, where earlier ones hold it, too."""
+    kept = kept_positions(history, version)
+    found: list[tuple[Place, int]] = []
+    for place, starts, _, versions in history.ranges():
+        later = starts[versions > version]
+        if len(later) and later.min() < kept.get(place, 0):
+            found.append((place, int(later.min())))
+    return found
+
+
 def positions(ends: Iterable[tuple[Place, int]]) -> Positions:
     """As positions."""
     found: dict[str, dict[int, int]] = {}

@@ -222,6 +222,17 @@ def test_ledgers_that_are_wrong(patient: Bench, entry: object, kept_version: int
     assert (plan.record.kept_version, plan.undone) == (kept_version, 1)
 
 
+def test_a_batch_that_came_twice_is_restored_away(patient: Bench) -> None:
+    """Its rows have the offsets of good ones: no coordinate tells them apart."""
+    append(patient.spec.table.path, rows_of(*batch(0)), ledger(*batch(0), session="x"))
+    plan = planned(patient)
+    assert (plan.record.kept_version, plan.removal) == (2, "restore")
+    append(patient.spec.table.path, rows_of((0, 90, 91)), None)
+    plan = planned(patient)
+    assert (plan.record.kept_version, plan.removal) == (-1, "delete"), "others wrote since"
+    assert plan.record.start.to_dict() == {TOPIC: {"0": 0, "1": 0}}
+
+
 def test_doubled_rows_without_a_ledger_show_in_the_data_only(patient: Bench) -> None:
     """A hand-made INSERT: the cut is before the first batch that holds one of its offsets."""
     append(patient.spec.table.path, rows_of((0, 12, 14)), None)
