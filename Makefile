@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift screenshots
+.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift bench-supervisor screenshots
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,6 +47,9 @@ lint: $(VENV)/.synced  ## ruff, pyright, import-linter
 
 bench-ingest: $(VENV)/.ready  ## Speed, beside a plain script and a floor
 	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_ingest
+
+bench-supervisor: $(VENV)/.ready  ## What supervising costs; PARTS=all RUNS=20 adds turnovers and recoveries
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_supervisor $(if $(PARTS),--parts $(PARTS)) $(if $(RUNS),--runs $(RUNS))
 
 bench-vacuum: $(VENV)/.ready  ## Vacuum of 10,000 files in 1,000 partitions, beside plain VACUUM
 	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_vacuum

@@ -10,6 +10,7 @@ IngestError
 ├── EnvironmentFault    exit 3   the world around the process is not as it must be
 │   ├── RetryableFault           heals by itself: back off and try again
 │   │   ├── KafkaUnreachableError
+│   │   ├── OutOfMemoryFault     the JVM ended for want of memory: repeated, it is told as failing
 │   │   └── StorageUnavailableError
 │   ├── JavaNotFoundError
 │   ├── JarLockError
@@ -101,6 +102,10 @@ class RetryableFault(EnvironmentFault):
 
 class KafkaUnreachableError(RetryableFault):
     """No broker answered."""
+
+
+class OutOfMemoryFault(RetryableFault):
+    """The driver's JVM ran out of memory and ended."""
 
 
 class StorageUnavailableError(RetryableFault):

@@ -66,9 +66,12 @@ class TableLog:
         table = self._refreshed()
         return None if table is None else table.version()
 
-    def commits(self, after: int, limit: int = 1000) -> list[Commit]:
-        """Commits of the versions above `after`, oldest first; only the newest `limit` of them."""
-        table = self._refreshed()
+    def commits(self, after: int, limit: int = 1000, *, fresh: bool = True) -> list[Commit]:
+        """Commits of the versions above `after`, oldest first; only the newest `limit` of them.
+
+        With `fresh=False`, as of the last look, which costs no look for newer commits.
+        """
+        table = self._refreshed() if fresh else self._known()
         if table is None or table.version() <= after:
             return []
         with self._lock, errors_of(self._path):
@@ -76,9 +79,12 @@ class TableLog:
         commits = (_commit(entry) for entry in history)
         return sorted((c for c in commits if c.version > after), key=lambda c: c.version)
 
-    def size(self) -> TableSize | None:
-        """Number and bytes of the table's files; None when there is no table yet."""
-        table = self._refreshed()
+    def size(self, *, fresh: bool = True) -> TableSize | None:
+        """Number and bytes of the table's files; None when there is no table yet.
+
+        `fresh` as in `commits`.
+        """
+        table = self._refreshed() if fresh else self._known()
         if table is None:
             return None
         with self._lock, errors_of(self._path):
@@ -93,6 +99,9 @@ class TableLog:
         """
         with self._lock:
             self._table = None
+
+    def _known(self) -> DeltaTable | None:
+        return self._table if self._table is not None else self._refreshed()
 
     def _refreshed(self) -> DeltaTable | None:
         with self._lock, errors_of(self._path):

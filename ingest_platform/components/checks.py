@@ -76,7 +76,7 @@ def of_driver(spec: StreamSpec, seen: Seen) -> list[CheckResult]:
 
 
 def of_table(
-    spec: StreamSpec, log: TableLog, checked: Checked, now: datetime
+    spec: StreamSpec, log: TableLog, checked: Checked, now: datetime, *, fresh: bool = True
 ) -> tuple[list[CheckResult], Checked]:
     """Verdicts from the table's log, and what to remember; no verdict without a table.
 
@@ -85,12 +85,13 @@ def of_table(
         log: Of its table.
         checked: What is remembered of the last look.
         now: The time of this one.
+        fresh: False if the log was looked at just now.
     """
-    size = log.size()
+    size = log.size(fresh=fresh)
     if size is None:
         return [], checked.looked(now, -1, checked.flaw)
     since = min(checked.version, size.version)
-    commits = log.commits(max(-1, since - _OVERLAP), _COMMITS)
+    commits = log.commits(max(-1, since - _OVERLAP), _COMMITS, fresh=False)
     balance, flaw = ledger_balance(spec.name, commits, checked.flaw)
     found = [small_files(spec, size.files, size.small, size.bytes)]
     return [*found, *([balance] if balance else [])], checked.looked(now, size.version, flaw)

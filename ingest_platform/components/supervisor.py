@@ -91,7 +91,7 @@ class Tick:
                 self.stores.contact.tell(contact_of(self.spec, seen, decision))
                 return dg.SensorResult(run_requests=[request], cursor=memory.to_cursor())
             made, memory = self._report(seen, memory)
-            verdicts, memory = self._check(seen, memory)
+            verdicts, memory = self._check(seen, memory, fresh=not made)
             # Last: a tick that fails on the way is silence, which the driver tells a person of.
             self.stores.contact.tell(contact_of(self.spec, seen, decision))
         except RetryableFault as fault:
@@ -176,7 +176,7 @@ class Tick:
         reported = _for_table(memory.reported, version, log, status)
         if nothing_new(reported, found, version):
             return [], memory
-        made = report(reported, found, log.commits(reported.version), status)
+        made = report(reported, found, log.commits(reported.version, fresh=False), status)
         events = [materialization(self.spec, made, status, shown(self.spec, seen))]
         rejects = memory.rejects.more(made.quarantined, made.records)
         if rejects.due(self.now):
@@ -185,11 +185,15 @@ class Tick:
         reported = Reported(self.now.isoformat(), made.table_version)
         return events, replace(memory, reported=reported, rejects=rejects)
 
-    def _check(self, seen: Seen, memory: Memory) -> tuple[list[dg.AssetCheckEvaluation], Memory]:
+    def _check(
+        self, seen: Seen, memory: Memory, *, fresh: bool
+    ) -> tuple[list[dg.AssetCheckEvaluation], Memory]:
         """Verdicts to tell. The table itself is looked at as rarely as it is reported."""
         found, checked = checks.of_driver(self.spec, seen), memory.checked
         if checked.look_due(self.spec.report_every, self.now):
-            of_table, checked = checks.of_table(self.spec, self.log(), checked, self.now)
+            of_table, checked = checks.of_table(
+                self.spec, self.log(), checked, self.now, fresh=fresh
+            )
             found = [*found, *of_table]
         told, checked = checked.tell(found, self.now)
         return checks.evaluations(self.spec, told), replace(memory, checked=checked)
@@ -200,7 +204,7 @@ def _for_table(reported: Reported, version: int | None, log: TableLog, status: S
     if version is not None and version < reported.version:
         log.forget()
         return Reported(at=reported.at)
-    return reported if reported.at else first_reported(log.commits(-1), status)
+    return reported if reported.at else first_reported(log.commits(-1, fresh=False), status)
 
 
 def _text(decision: Decision) -> str:

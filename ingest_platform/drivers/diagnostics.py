@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from ingest_platform.errors import OutOfMemoryFault
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -34,6 +36,22 @@ class Diagnostics:
     def heap_dumps(self) -> Path:
         """One dump per driver at most; older ones are removed at the next start."""
         return self.folder / "heap_dumps"
+
+    def out_of_memory(self, since: float, where: str) -> OutOfMemoryFault | None:
+        """The error, if the JVM has left a heap dump after `since` (epoch seconds).
+
+        A JVM that ends for want of memory takes its word with it: all that Python sees is a
+        connection that broke.
+        """
+        dumps = [d for d in self.heap_dumps.glob("*.hprof") if d.stat().st_mtime >= since]
+        if not dumps:
+            return None
+        return OutOfMemoryFault(
+            f"the driver's JVM ran out of memory; its heap dump: {dumps[-1]}",
+            where=where,
+            remedy="raise spark.driver_memory, or lower source.max_offsets_per_trigger; the stream "
+            "is started again by itself",
+        )
 
     def prepare(self) -> None:
         """Make the folders, readable by this user only: a heap dump holds secrets."""

@@ -113,6 +113,7 @@ class StreamDriver:
         """Take the lease, stream until asked to end, and leave the last word in the status."""
         diagnostics = Diagnostics(self._options.log_dir)
         diagnostics.prepare()
+        begun = time.time()
         on_signal = signal.getsignal(signal.SIGTERM)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
@@ -141,7 +142,10 @@ class StreamDriver:
                     StreamState.STOPPED, f"{self._end_reason}; the last batch was cut off"
                 )
                 return
-            failure = classify(self._failure or error, where=f"stream {self._spec.name}")
+            where = f"stream {self._spec.name}"
+            failure = diagnostics.out_of_memory(begun, where) or classify(
+                self._failure or error, where=where
+            )
             self._report_failure(progress, failure)
             raise failure from error
         finally:
