@@ -179,7 +179,9 @@ class StreamDriver:
         progress: Progress,
         status: StatusStore,
     ) -> None:
+        log.info("Spark %s is up", spark.version)
         tables = prepared.tables(spark)
+        log.info("tables are ready: %s and %s", self._spec.table.path, self._spec.table.quarantine)
         options = kafka_options(self._spec.source, self._kafka, self._spec.name)
         records = read_stream(spark, self._spec.source, options, prepared.start)
         decoded = decode(records, tables.data, self._spec.decode, tables.columns.reserved)
