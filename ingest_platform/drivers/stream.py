@@ -20,12 +20,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.kafka_lag import LagProbe
@@ -39,6 +36,7 @@ from ingest_platform.drivers.failures import classify
 from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report, trigger_seconds
 from ingest_platform.drivers.monitor import Monitor, alerts_of
 from ingest_platform.drivers.preparation import Prepared, prepare
+from ingest_platform.drivers.query import Query
 from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.maintain.auto.stream_compaction import StreamCompaction
 from ingest_platform.model.lease import Lease
@@ -57,11 +55,6 @@ from ingest_platform.stream.log_checkpoint import LogCheckpointer
 from ingest_platform.stream.source import kafka_options, read_ranges, read_stream
 
 log = logging.getLogger(__name__)
-
-# SIGTERM must be obeyed within 30 s: this much for the batch, the rest for Spark's own end.
-_DRAIN_SECONDS = 22.0
-
-_POLL_SECONDS: Any = 0.25  # PySpark takes fractions, though its annotation says int
 
 
 @dataclass(frozen=True)
@@ -183,8 +176,10 @@ class StreamDriver:
         tables = prepared.tables(spark)
         log.info("tables are ready: %s and %s", self._spec.table.path, self._spec.table.quarantine)
         options = kafka_options(self._spec.source, self._kafka, self._spec.name)
-        records = read_stream(spark, self._spec.source, options, prepared.start)
-        decoded = decode(records, tables.data, self._spec.decode, tables.columns.reserved)
+
+        def decoded(most: int) -> DataFrame:
+            records = read_stream(spark, self._spec.source, options, most, prepared.start)
+            return decode(records, tables.data, self._spec.decode, tables.columns.reserved)
 
         checkpointer = LogCheckpointer(spark, self._spec.table.path)
         compaction = StreamCompaction(
@@ -257,37 +252,24 @@ class StreamDriver:
         progress.turn(StreamState.RUNNING, "reading the topic")
         heartbeat.start()
         try:
-            query = self._start(decoded, on_batch)
-            self._wait(query, progress)
+            Query(
+                name=self._spec.name,
+                checkpoint=self._checkpoint.path,
+                decoded=decoded,
+                on_batch=on_batch,
+                end_asked=self._end_asked,
+                ending=lambda: progress.turn(
+                    StreamState.DRAINING, self._end_reason or "asked to end"
+                ),
+                failed=lambda: self._failure is not None,
+            ).run(
+                self._spec.source.max_offsets_per_trigger,
+                None if self._options.available_now else self._spec.trigger,
+            )
         finally:
             compaction.close()
             checkpointer.close()
             heartbeat.close()
-
-    def _start(self, decoded: DataFrame, on_batch) -> StreamingQuery:  # noqa: ANN001
-        writer = decoded.writeStream.queryName(self._spec.name).foreachBatch(on_batch)
-        writer = writer.option("checkpointLocation", self._checkpoint.path)
-        if self._options.available_now:
-            return writer.trigger(availableNow=True).start()
-        seconds = self._spec.trigger.total_seconds()
-        return writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
-
-    def _wait(self, query: StreamingQuery, progress: Progress) -> None:
-        """Until the query ends by itself or, when asked to end, has finished its batch."""
-        deadline = float("inf")
-        try:
-            while not query.awaitTermination(_POLL_SECONDS):
-                if not self._end_asked.is_set():
-                    continue
-                if deadline == float("inf"):
-                    deadline = time.monotonic() + _DRAIN_SECONDS
-                    progress.turn(StreamState.DRAINING, self._end_reason or "asked to end")
-                if time.monotonic() > deadline or not query.status["isTriggerActive"]:
-                    query.stop()
-                    return
-        except StreamingQueryException:
-            if not self._end_asked.is_set() or self._failure is not None:
-                raise
 
     def _fence(self, lease: Lease) -> None:
         if self._leases.superseded(lease):

@@ -36,15 +36,18 @@ def read_stream(
     spark: SparkSession,
     source: SourceSpec,
     options: Mapping[str, str],
+    most: int,
     start: Positions | None = None,
 ) -> DataFrame:
-    """The endless read. `start`, or the spec's start, counts for a new checkpoint only.
+    """The endless read, at most `most` records a batch.
+
+    `start`, or the spec's start, counts for a new checkpoint only.
 
     Data loss is an error here, always: the platform stops and reports the gap.
     """
     reader = spark.readStream.format("kafka").options(**options)
     reader = reader.option("subscribe", ",".join(source.all_topics))
-    reader = reader.option("maxOffsetsPerTrigger", source.max_offsets_per_trigger)
+    reader = reader.option("maxOffsetsPerTrigger", most)
     reader = reader.option("failOnDataLoss", "true")
     if start:
         return reader.option("startingOffsets", start.to_json()).load()
