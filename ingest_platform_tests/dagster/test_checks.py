@@ -149,12 +149,12 @@ def test_events_of_a_day_are_at_most_300(watched):
     watched.deployment.spec = type(spec).model_validate(defaults)
     counted: Counter[str] = Counter()
     watched.commit(0)
-    for minute in range(0, 24 * 60, 2):
-        if minute % 20 == 0:
-            watched.commit(minute // 20 + 1, quarantined=1)
-        late = minute % 240 == 60
+    every = int(watched.deployment.spec.report_every.total_seconds())
+    for number in range(24 * 3600 // every):  # each look with a report, the most that there can be
+        watched.commit(number + 1, quarantined=1)
+        late = number % 32 == 8
         watched.status = replace(watched.status, oldest_unread_age=1000.0 if late else 0.0)
-        counted.update(type(e).__name__ for e in watched.tick(after=120))
+        counted.update(type(e).__name__ for e in watched.tick(after=every))
     turnovers = timedelta(hours=24) / (0.9 * watched.deployment.spec.supervision.max_age)
     total = counted.total() + stored * turnovers
     assert total <= 300, (counted, stored)

@@ -25,6 +25,8 @@ from ingest_platform.steer.reach import Reach
 from ingest_platform.steer.starting import Started, start
 from ingest_platform.steer.turnover import Patience, Refused, turnover
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = Patience(drain=10, start=20)
 STAND_IN = (sys.executable, "-m", "ingest_platform_tests.stand_in_driver")
 
