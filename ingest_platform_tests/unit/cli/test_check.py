@@ -162,7 +162,7 @@ def test_a_transactional_topic_needs_gaps_counted(run, placed, kafka, topic):
 
 
 def test_large_records_small_retention_and_a_wrong_clock(run, placed, s3, kafka, topic):
-    """One topic with all that `check` warns of; at 10 records/s of 100 bytes, 10 MB last 2.8 h."""
+    """One topic with all that `check` warns of; at 10 records/s of 100 bytes, 10 MB last 2.78 h."""
     name = topic(1, {"max.message.bytes": str(400 << 20), "retention.bytes": "10000000"})
     tomorrow = int((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1000)
     produce(kafka.bootstrap_servers, name, [Record(b"x" * 100, millis=tomorrow)])
@@ -174,5 +174,5 @@ def test_large_records_small_retention_and_a_wrong_clock(run, placed, s3, kafka,
     assert result.exit_code == 0
     told = " ".join(f["what"] for f in findings(result))
     assert "takes records of up to 419.4 MB" in told
-    assert "at 10 records/s of 100 bytes lasts 2.8 h" in told
+    assert "at 10 records/s of 100 bytes lasts 2.78 h" in told
     assert "s ahead of this machine's clock" in told
