@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -88,9 +87,9 @@ class TableLog:
         if table is None:
             return None
         with self._lock, errors_of(self._path):
-            sizes = pa.table(table.get_add_actions()).column("size_bytes")
-            small = pc.sum(pc.less(sizes, _SMALL_BYTES)).as_py() or 0
-            return TableSize(table.version(), len(sizes), pc.sum(sizes).as_py() or 0, small)
+            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_numpy()
+            small = int((sizes < _SMALL_BYTES).sum())
+            return TableSize(table.version(), len(sizes), int(sizes.sum()), small)
 
     def forget(self) -> None:
         """Open the log afresh next time: for a caller who learns that the table was made anew.

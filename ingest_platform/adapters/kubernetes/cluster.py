@@ -67,7 +67,7 @@ class Cluster:
             ServiceStartError: It refuses: rights, quota, or a rule of the cluster.
         """
         namespace = body["metadata"]["namespace"]
-        job = self._ask(self._batch.create_namespaced_job, namespace, body)
+        job: Any = self._ask(self._batch.create_namespaced_job, namespace, body)
         return str(job.metadata.uid)
 
     def create_config_map(self, body: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ def pod_settings(spec: StreamSpec, environ: Mapping[str, str]) -> PodSettings:
     Raises:
         SpecError: No image is named.
     """
-    said = spec.kubernetes or KubernetesSpec()
+    said = spec.kubernetes or KubernetesSpec.model_validate({})
     image = said.image or environ.get("INGEST_IMAGE")
     if not image:
         raise SpecError(
@@ -54,16 +54,19 @@ def pod_settings(spec: StreamSpec, environ: Mapping[str, str]) -> PodSettings:
             where="kubernetes.image, or INGEST_IMAGE",
             remedy="name the image that deploy/Dockerfile builds",
         )
-    decided: dict[str, Any] = {
-        **said.model_dump(),
-        "image": image,
-        "namespace": said.namespace or environ.get("INGEST_NAMESPACE") or _own_namespace(),
-        "service_account": said.service_account
-        or environ.get("INGEST_SERVICE_ACCOUNT")
-        or "default",
-        "memory": said.memory or f"{_mebibytes(spec.spark.driver_memory) + _OVERHEAD_MIB}Mi",
-    }
-    return PodSettings(**decided)
+    account = said.service_account or environ.get("INGEST_SERVICE_ACCOUNT") or "default"
+    heap = _mebibytes(spec.spark.driver_memory)
+    same: dict[str, Any] = said.model_dump(
+        exclude={"image", "namespace", "service_account", "memory", "cpu"}
+    )
+    return PodSettings(
+        image=image,
+        namespace=said.namespace or environ.get("INGEST_NAMESPACE") or _own_namespace(),
+        service_account=account,
+        cpu=said.cpu,
+        memory=said.memory or f"{heap + _OVERHEAD_MIB}Mi",
+        **same,
+    )
 
 
 def _own_namespace() -> str:
