@@ -24,6 +24,10 @@ _POLL_SECONDS: Any = 0.1  # PySpark takes fractions, though its annotation says 
 _ONE_BATCH_ONLY: Final = "1 day"
 
 
+class _DrainedError(Exception):
+    """Ends the query before a batch that shall not run any more."""
+
+
 @dataclass(frozen=True)
 class Query:
     """What a driver runs on its records.
@@ -66,9 +70,15 @@ class Query:
             self._wait(self._start(most, processingTime=f"{millis} milliseconds"))
 
     def _start(self, most: int, **trigger: Any) -> StreamingQuery:
-        writer = self.decoded(most).writeStream.queryName(self.name).foreachBatch(self.on_batch)
+        writer = self.decoded(most).writeStream.queryName(self.name).foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self.checkpoint)
         return writer.trigger(**trigger).start()
+
+    def _batch(self, rows: DataFrame, batch: int) -> None:
+        if self.end_asked.is_set():
+            # Planned while the query was being stopped: the next driver runs it.
+            raise _DrainedError
+        self.on_batch(rows, batch)
 
     def _wait(
         self, query: StreamingQuery, done: Callable[[StreamingQuery], bool] = lambda _: False

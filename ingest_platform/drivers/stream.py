@@ -80,10 +80,6 @@ def run_stream(spec: StreamSpec, environ: Mapping[str, str], options: Options) -
     StreamDriver(spec, environ, options).run()
 
 
-class _DrainedError(Exception):
-    """Ends the query before a batch that shall not run any more."""
-
-
 class StreamDriver:
     """One stream's driver. The batch thread is Spark's; `run` is the main thread."""
 
@@ -222,9 +218,6 @@ class StreamDriver:
         )
 
         def on_batch(batch_rows: DataFrame, batch: int) -> None:
-            if self._end_asked.is_set():
-                # Planned while the query was being stopped: the next driver runs it.
-                raise _DrainedError
             try:
                 self._writer = self._writer or on_first_batch()
                 ranges = self._checkpoint.ranges(batch)
