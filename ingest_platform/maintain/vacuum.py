@@ -101,9 +101,16 @@ class Vacuum:
                 if _CANNOT_LITE not in str(error):
                     raise
                 log.info("%s: the log does not reach back far enough, listing instead", self.path)
+        begun = time.monotonic()
         listing = list(self.storage.files())
+        listed = time.monotonic()
         with self._inventory(listing):
             paths = self._candidates(_FROM_INVENTORY)
+        found = time.monotonic() - listed
+        log.info(
+            "%s: listed %d files in %.1f s, found %d to delete in %.1f s",
+            *(self.path, len(listing), listed - begun, len(paths), found),
+        )
         return Way.FULL, paths, {file.path: file.bytes for file in listing}
 
     def _candidates(self, how: str) -> Sequence[str]:
@@ -121,6 +128,7 @@ class Vacuum:
             return
         history = VacuumLog(self.spark, self.path)
         history.started(len(paths), total, self.kept, way.value)
+        begun = time.monotonic()
         try:
             deleted = self.storage.remove(paths)
         except BaseException:
@@ -128,6 +136,7 @@ class Vacuum:
                 history.ended(None)
             raise
         history.ended(deleted)
+        log.info("%s: deleted %d files in %.1f s", self.path, deleted, time.monotonic() - begun)
 
     def _refuse_foreign(self, paths: Sequence[str]) -> None:
         """The last line of defence: nothing outside of the table, and never its log."""

@@ -103,6 +103,7 @@ def measure(
         if file.is_file()
         for line in file.open(encoding="utf-8")
     )
+    found["log"] = [line for line in child.log_tail().splitlines() if "maintain.vacuum" in line]
     shutil.rmtree(table.root)
     return found
 

@@ -9,6 +9,7 @@ Spark's event log in the folder EVENTS.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -31,6 +32,7 @@ MASTER = "local[2]"
 
 def main() -> None:
     """Vacuum once."""
+    logging.basicConfig(level=logging.INFO)
     how, table, events, out = sys.argv[1:5]
     Path(events).mkdir(parents=True, exist_ok=True)
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}"}
@@ -62,7 +64,7 @@ def plain(table: str, log: dict[str, str]) -> dict[str, Any]:
     started = time.monotonic()
     spark.sql(f"VACUUM delta.`{table}`").collect()
     seconds = time.monotonic() - started
-    requests = jvm_requests(spark)
+    requests = jvm_requests(spark, table)
     spark.stop()
     return {"seconds": seconds, **requests}
 
@@ -89,11 +91,12 @@ def platform(table: str, log: dict[str, str]) -> dict[str, Any]:
         started = time.monotonic()
         report = vacuum_table(spec, storage, lambda: spark, datetime.now(UTC), VacuumOptions())
         seconds = time.monotonic() - started
-        requests = jvm_requests(spark)
+        requests = jvm_requests(spark, table)
     return {
         "seconds": seconds,
         "requests": requests["requests"] + own.sent,
         "listings": requests["listings"] + own.listings,
+        "counters": requests["counters"],
         "done": report.done,
     }
 
@@ -111,22 +114,19 @@ class Requests:
         self.listings += "list-type=2" in str(request.url)
 
 
-def jvm_requests(spark: SparkSession) -> dict[str, int]:
-    """What S3A has sent since the session began."""
+def jvm_requests(spark: SparkSession, table: str) -> dict[str, Any]:
+    """What S3A has sent since the session began: all of a JVM share one file system per bucket."""
     jvm: Any = spark._jvm
-    s3a = jvm.org.apache.hadoop.fs.FileSystem.getGlobalStorageStatistics().get("s3a")
-    counts = {entry.getName(): entry.getValue() for entry in iter_java(s3a.getLongStatistics())}
+    context: Any = spark.sparkContext._jsc
+    uri = jvm.java.net.URI.create(table)
+    s3a = jvm.org.apache.hadoop.fs.FileSystem.get(uri, context.hadoopConfiguration())
+    counts = dict(s3a.getIOStatistics().counters())
     return {
         "requests": int(counts.get("store_io_request") or 0),
         "listings": int(counts.get("object_list_request") or 0)
         + int(counts.get("object_continue_list_request") or 0),
+        "counters": {k: int(v) for k, v in counts.items() if v and "request" in k},
     }
-
-
-def iter_java(iterator: Any) -> Any:
-    """A Java iterator in Python."""
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 if __name__ == "__main__":
