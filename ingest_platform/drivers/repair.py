@@ -25,6 +25,7 @@ from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import set_up_logging
 from ingest_platform.drivers.failures import classify
 from ingest_platform.errors import DataProblem, IngestError, LeaseLostError
+from ingest_platform.maintain.auto.in_flight import dml_in_flight
 from ingest_platform.maintain.repair.journal import RepairJournal
 from ingest_platform.model.repair import Removal, RepairPlan, Step
 from ingest_platform.spark.session import open_session
@@ -61,7 +62,7 @@ def run_removal(
         on_s3=any(path.startswith("s3a://") for path in paths),
     ) as spark:
         try:
-            remove(spark, spec, storage, generation, reached)
+            remove(spark, spec, environ, generation, reached)
         except IngestError:
             raise
         except Exception as error:
@@ -71,7 +72,7 @@ def run_removal(
 def remove(
     spark: SparkSession,
     spec: StreamSpec,
-    storage: StorageEnvironment,
+    environ: Mapping[str, str],
     generation: int,
     reached: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -80,7 +81,7 @@ def remove(
     First no older session can commit any more. Then comes the quarantine: the commit in the table
     is the one that audit and next session go by, so everything else must be over by then.
     """
-    objects = object_store(spec.root, storage)
+    objects = object_store(spec.root, StorageEnvironment.from_env(environ))
     journal, leases = RepairJournal(objects, spec.name), LeaseStore(objects, spec.name)
     plan = journal.open_repair()
     if plan is None or not journal.has(plan.record.repair, Step.SETTLED):
@@ -104,7 +105,8 @@ def remove(
     _of_quarantine(spark, spec, plan, fence)
     journal.done(number, Step.QUARANTINE, datetime.now(UTC))
     reached(Step.QUARANTINE)
-    _of_table(spark, spec, plan, fence)
+    with dml_in_flight(spec.table.path, state_path=spec.root, environ=environ):
+        _of_table(spark, spec, plan, fence)
     journal.done(number, Step.TABLE, datetime.now(UTC))
     reached(Step.TABLE)
 
