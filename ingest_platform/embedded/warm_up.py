@@ -33,6 +33,7 @@ attributes:
 """
 _RECORDS = 20_000
 _TIMEOUT_SECONDS = 300
+_KEPT = 3
 
 
 def warm_up(environ: Mapping[str, str], console: Console | None = None) -> Path:
@@ -56,7 +57,15 @@ def warm_up(environ: Mapping[str, str], console: Console | None = None) -> Path:
         _run(Path(scratch), {**environ, RECORD_VARIABLE: str(recorded)}, console)
         if recorded.is_file():  # a JVM that cannot record (a -Xshare:off build) is no fault
             recorded.replace(archive)
+    _forget_old(archive.parent)
     return archive
+
+
+def _forget_old(folder: Path) -> None:
+    """A new Java, Spark or jar makes a new archive of 240 MB; several checkouts may share them."""
+    newest_first = sorted(folder.glob("*.jsa"), key=lambda f: f.stat().st_mtime, reverse=True)
+    for archive in newest_first[_KEPT:]:
+        archive.unlink(missing_ok=True)  # a JVM that has it mapped keeps it
 
 
 def _run(folder: Path, environ: Mapping[str, str], console: Console | None) -> None:
@@ -77,21 +86,28 @@ def _run(folder: Path, environ: Mapping[str, str], console: Console | None) -> N
             "INGEST_LOG_DIR": str(folder / "logs"),
         }
         command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]
-        done = subprocess.run(
-            [*command, "--available-now"],
-            env=settings,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    if done.returncode:
-        raise ServiceStartError(
-            f"the run that records classes ended with {done.returncode}: {done.stderr[-800:]}",
-            where="ingest-platform jars warm",
-            remedy="mend what it says; drivers start without the archive too, some seconds slower",
-        )
+        try:
+            subprocess.run(
+                [*command, "--available-now"],
+                env=settings,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=True,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _failed(f"took longer than {_TIMEOUT_SECONDS} s") from error
+        except subprocess.CalledProcessError as error:
+            raise _failed(f"ended with {error.returncode}: {error.stderr[-800:]}") from error
+
+
+def _failed(how: str) -> ServiceStartError:
+    return ServiceStartError(
+        f"the run that records classes {how}",
+        where="ingest-platform jars warm",
+        remedy="mend what it says; drivers start without the archive too, some seconds slower",
+    )
 
 
 def _produce(bootstrap_servers: str) -> None:
