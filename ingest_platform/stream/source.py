@@ -15,7 +15,7 @@ from ingest_platform.spec import KafkaEnvironment, SourceSpec
 # at the end of the log an open long poll holds up the task for its whole wait, per partition.
 _CONSUMER: Final[Mapping[str, str]] = {
     "kafka.max.poll.records": "5000",
-    "kafka.fetch.max.wait.ms": "10",
+    "kafka.fetch.max.wait.ms": "1",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.receive.buffer.bytes": str(1 << 20),
 }
