@@ -57,6 +57,7 @@ def test_json_has_its_documented_shape(run, clicks):
         "until": 9,
         "first_version": 0,
         "last_version": 1,
+        "incarnation": 0,
     }
     assert set(report) == {
         "name",
@@ -69,6 +70,8 @@ def test_json_has_its_documented_shape(run, clicks):
         "unproved",
         "totals",
         "sessions",
+        "incarnations",
+        "accepted",
         "data",
         "lag",
     }
