@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -94,8 +95,16 @@ def read_commits(folder: LogFolder, listing: Listing) -> Iterator[Commit]:
         yield from map(read, listing.commits)
         return
     with ThreadPoolExecutor(folder.parallel) as pool:
-        for begin in range(0, len(listing.commits), _WINDOW):
-            yield from pool.map(read, listing.commits[begin : begin + _WINDOW])
+        under_way: deque[Future[Commit]] = deque()
+        try:
+            for item in listing.commits:
+                under_way.append(pool.submit(read, item))
+                if len(under_way) == _WINDOW:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # of a caller that has seen enough
 
 
 def read_commit(folder: LogFolder, version: int, entry: Entry) -> Commit:
