@@ -64,15 +64,18 @@ def repairing(
     return Repairing(patient_of(stream), reach, take_out, holder, 30, None, reached)
 
 
+def removal(stream: DeployedStream, spark: SparkSession) -> Callable[[int], None]:
+    """The Spark job, in the session that the tests share."""
+    return lambda generation: remove(spark, stream.spec, stream.environ, generation)
+
+
 def repair(stream: DeployedStream, spark: SparkSession, **wishes: object) -> Outcome:
     """Plan and apply, all in this process; the audit afterwards is clean."""
 
-    def take_out(generation: int) -> None:
-        remove(spark, stream.spec, stream.environ, generation)
-
-    surgery, plan = repairing(stream, take_out), plan_of(stream, **wishes)
+    surgery, plan = repairing(stream, removal(stream, spark)), plan_of(stream, **wishes)
     assert plan is not None
-    outcome = surgery.begin(plan)
+    current = surgery.patient.journal.open_repair()
+    outcome = surgery.go_on(current) if current else surgery.begin(plan)
     assert outcome.report.clean, outcome.report.findings
     assert stream.objects.list(stream.checkpoint) == []
     return outcome

@@ -14,6 +14,7 @@ from typing import Any, cast
 from ingest_platform.model.offsets import OffsetRanges, Positions
 
 VERSION = 1
+CLOSED = 2**62  # as a session's newest batch: a repair has ended it, nothing of it can follow
 _REPAIR = "ingest_repair"
 _REPLAY = "ingest_replay"
 

@@ -35,11 +35,12 @@ class Step(StrEnum):
 
     STOPPED = "1-stopped"  # no driver runs, none can start
     SETTLED = "2-settled"  # the plan, made once more now that nothing moves, is still the one
-    QUARANTINE = "3-quarantine"  # rejected records after the cut are gone
-    TABLE = "4-table"  # rows after the cut are gone; the log says so, and where to go on
-    RETIRED = "5-retired"  # the checkpoint is backed up and gone
-    RELEASED = "6-released"  # lease and pause are given back
-    VERIFIED = "7-verified"  # a new session was started (if wanted) and the audit has spoken
+    REMOVING = "3-removing"  # from here on there is no way back: the Spark job may have begun
+    QUARANTINE = "4-quarantine"  # rejected records after the cut are gone
+    TABLE = "5-table"  # rows after the cut are gone; the log says so, and where to go on
+    RETIRED = "6-retired"  # the checkpoint is backed up and gone
+    RELEASED = "7-released"  # lease and pause are given back
+    VERIFIED = "8-verified"  # a new session was started (if wanted) and the audit has spoken
 
 
 @dataclass(frozen=True)

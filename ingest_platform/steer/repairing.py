@@ -90,11 +90,11 @@ class Repairing:
         """Give a repair up that has changed nothing yet.
 
         Raises:
-            DataProblem: It has: it can only be finished.
+            DataProblem: It may have: it can only be finished.
         """
-        if self._over(plan, Step.QUARANTINE) or self._marked(plan):
+        if self._over(plan, Step.REMOVING):
             raise DataProblem(
-                f"repair {plan.record.repair} has taken rows out already",
+                f"repair {plan.record.repair} may have taken rows out already",
                 where=self.patient.journal.path,
                 remedy=f"finish it: ingest-platform repair apply {self.patient.spec.name}",
             )
@@ -150,6 +150,7 @@ class Repairing:
         if self._over(plan, Step.RETIRED):
             return  # a new session may have written since
         if not self._over(plan, Step.TABLE):
+            self._done(plan, Step.REMOVING)
             self.reach.say("Taking out what lies beyond the cut (a Spark job).")
             self.remove(lease.generation)
         if not self._marked(plan):

@@ -21,7 +21,12 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql import types as T  # noqa: N812
 
-from ingest_platform.errors import LedgerImbalanceError, UnexpectedFieldsError
+from ingest_platform.errors import (
+    CheckpointDamagedError,
+    LedgerImbalanceError,
+    UnexpectedFieldsError,
+)
+from ingest_platform.model.account import CLOSED
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRanges
 from ingest_platform.model.status import BatchReport
@@ -126,7 +131,10 @@ class BatchWriter:
         ranges = context.ranges(batch)
         phases.end("plan")
         txn = Transaction(context.spark, context.spec.table.path)
-        if txn.last_batch(context.session) >= batch:
+        last = txn.last_batch(context.session)
+        if last >= CLOSED:
+            raise _closed(context)
+        if last >= batch:
             log.info("batch %d is in the table already: a replay after a crash", batch)
             return None
         phases.end("begin")
@@ -314,6 +322,15 @@ def table_rows(
     rows = transform(rows)
     refuse_other_types(rows.schema, columns)
     return rows
+
+
+def _closed(context: StreamContext) -> CheckpointDamagedError:
+    """Going on would find every batch committed already, and skip all of them."""
+    return CheckpointDamagedError(
+        f"session {context.session} was ended by a repair; nothing was committed",
+        where=f"stream {context.spec.name}, table {context.spec.table.path}",
+        remedy=f"finish the repair: ingest-platform repair plan {context.spec.name}",
+    )
 
 
 def _as_columns(new_fields: Iterable[Iterable[str]]) -> tuple[str, ...]:

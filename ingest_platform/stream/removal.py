@@ -18,14 +18,13 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from ingest_platform.model.account import RepairRecord, repair_app_id
+from ingest_platform.model.account import CLOSED, RepairRecord, repair_app_id
 from ingest_platform.model.offsets import Positions
 from ingest_platform.stream.transaction import Transaction
 
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _CONFLICTS: Final = ("ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException")
 _TRIES: Final = 5
-_CLOSED: Final = 2**62
 
 Fence = Callable[[], None]
 
@@ -87,9 +86,9 @@ def close_lineages(spark: SparkSession, path: str, sessions: Iterable[str], fenc
     """
     for session in sorted(sessions):
         txn = Transaction(spark, path)
-        if txn.last_batch(session) < _CLOSED:
+        if txn.last_batch(session) < CLOSED:
             fence()
-            txn.commit(session, _CLOSED, json.dumps({"ingest_closed": {"session": session}}))
+            txn.commit(session, CLOSED, json.dumps({"ingest_closed": {"session": session}}))
 
 
 def is_marked(spark: SparkSession, path: str, record: RepairRecord) -> bool:

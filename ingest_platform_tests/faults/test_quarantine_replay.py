@@ -16,7 +16,7 @@ from ingest_platform.errors import RepairUnderWayError
 from ingest_platform.maintain.audit.report import Kind
 from ingest_platform.stream.replay import Replayed
 from ingest_platform_tests.deployed_stream import DeployedStream
-from ingest_platform_tests.repairs import plan_of, repairing
+from ingest_platform_tests.repairs import plan_of, repair, repairing
 from ingest_platform_tests.topic_records import as_records, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.long]
@@ -102,4 +102,6 @@ def test_open_batches_and_repairs_are_left_alone(
     surgery = repairing(stream, during_repair)
     with pytest.raises(KilledError):
         surgery.begin(plan)
-    surgery.abandon(plan)
+    repair(stream, spark, to_version=0)
+    stream.drain(spark)
+    stream.assert_holds(places)
