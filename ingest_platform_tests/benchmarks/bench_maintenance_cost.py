@@ -13,11 +13,10 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import matplotlib as mpl
@@ -33,12 +32,12 @@ from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.embedded.s3 import start_s3
 from ingest_platform.spark.session import open_session
 from ingest_platform.spec import CompactionSpec, SparkSpec, StorageEnvironment, StreamSpec
+from ingest_platform_tests.benchmarks.counting_proxy import CountingProxy
 from ingest_platform_tests.benchmarks.figures import Figures
 from ingest_platform_tests.benchmarks.results import FOLDER, write_results
 from ingest_platform_tests.benchmarks.table_life import Life, Load, Partitioning, live
 from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
 from ingest_platform_tests.benchmarks.targets import Target
-from ingest_platform_tests.fault_proxy import FaultProxy
 
 LIFE: Final = "life"
 REQUESTS: Final = "requests"
@@ -79,8 +78,7 @@ class Settings:
 class Lake:
     """A table behind a counting proxy."""
 
-    def __init__(self, proxy: FaultProxy, environ: dict[str, str]) -> None:
-        self.proxy = proxy
+    def __init__(self, proxy: CountingProxy, environ: dict[str, str]) -> None:
         self.storage = StorageEnvironment.from_env({**environ, "AWS_ENDPOINT_URL": proxy.endpoint})
         self._direct = storage_options(StorageEnvironment.from_env(environ))
         self.spec = StreamSpec.model_validate(
@@ -105,22 +103,6 @@ class Lake:
             if number % 10 == 9:
                 DeltaTable(path, storage_options=self._direct).create_checkpoint()
 
-    def counted(self, what: Callable[[], Any]) -> dict[str, int]:
-        """Requests by method while `what` runs."""
-        self.proxy.requests.clear()
-        what()
-        methods = [method for method, *_ in self.proxy.requests]
-        listings = sum(
-            method == "GET" and "list-type=2" in path for method, path, *_ in self.proxy.requests
-        )
-        return {
-            "GET": methods.count("GET") - listings,
-            "HEAD": methods.count("HEAD"),
-            "LIST": listings,
-            "PUT": methods.count("PUT") + methods.count("POST"),
-            "DELETE": methods.count("DELETE"),
-        }
-
 
 def measure_requests(
     settings: Settings, folder: Path, figures: Figures
@@ -133,14 +115,14 @@ def measure_requests(
             "AWS_SECRET_ACCESS_KEY": s3.secret_key,
             "AWS_REGION": s3.region,
         }
-        with FaultProxy(s3.endpoint) as proxy:
+        with CountingProxy(s3.endpoint) as proxy:
             lake = Lake(proxy, environ)
             lake.fill(settings.files)
             spark_spec = SparkSpec(master="local[2]", driver_memory="2g")
             with open_session(
                 spark_spec, lake.storage, app_name="cost", environ=os.environ, on_s3=True
             ) as spark:
-                steps = _steps(lake, spark)
+                steps = _steps(lake, spark, proxy)
     for step, requests in steps.items():
         for method, count in requests.items():
             figures.add(REQUESTS, "platform", f"{step}: {method}", count, "requests")
@@ -154,7 +136,7 @@ def measure_requests(
     return steps
 
 
-def _steps(lake: Lake, spark: SparkSession) -> dict[str, dict[str, int]]:
+def _steps(lake: Lake, spark: SparkSession, proxy: CountingProxy) -> dict[str, dict[str, int]]:
     now = datetime.now(UTC)
     later = now + timedelta(minutes=30)
     unsafe = VacuumOptions(keep=timedelta(0), override="benchmark")
@@ -167,11 +149,11 @@ def _steps(lake: Lake, spark: SparkSession) -> dict[str, dict[str, int]]:
 
     first = VacuumOptions(full=True)
     return {
-        "look for compaction": lake.counted(lambda: compact(dry_run=True)),
-        "full vacuum that finds nothing": lake.counted(lambda: vacuum(first)),
-        "compaction": lake.counted(lambda: compact(dry_run=False)),
-        "look for vacuum": lake.counted(lambda: vacuum(VacuumOptions())),
-        "vacuum": lake.counted(lambda: vacuum(unsafe)),
+        "look for compaction": proxy.counted(lambda: compact(dry_run=True)),
+        "full vacuum that finds nothing": proxy.counted(lambda: vacuum(first)),
+        "compaction": proxy.counted(lambda: compact(dry_run=False)),
+        "look for vacuum": proxy.counted(lambda: vacuum(VacuumOptions())),
+        "vacuum": proxy.counted(lambda: vacuum(unsafe)),
     }
 
 
