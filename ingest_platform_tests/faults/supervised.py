@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).parents[2]
 TICK_SECONDS = 5.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Supervision(threading.Thread):
     """Looks every few seconds; `asked` holds the jobs that were asked for, `said` the reasons."""
 
