@@ -47,7 +47,7 @@ class RangedGets:
             return None
         try:
             return bytes(obstore.get_range(self._store, key, start=0, end=limit))
-        except BaseError:
+        except (BaseError, OSError):  # a missing object is a FileNotFoundError
             return None
 
 

@@ -57,7 +57,7 @@ def bench(
 ) -> Iterator[Bench]:
     name = topic(1)
     produce(kafka.bootstrap_servers, name, as_records([b"1"] * 12))
-    stream = deploy(name, "id STRING")
+    stream = deploy(name, "id STRING", name="clicks")
     entry = ledger((0, 0, 10), topic=name)
     append(stream.spec.table.path, rows_of((0, 0, 10), topic=name), entry)
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
@@ -74,7 +74,7 @@ def test_the_plan_is_the_runs_metadata_and_nothing_is_changed(bench: Bench) -> N
     (topic,) = bench.stream.spec.source.all_topics
     assert found["read from"] == {topic: {"0": 10}}
     assert found["rows to remove"] == 0
-    assert RepairJournal(bench.stream.objects, "stream").numbers() == []
+    assert RepairJournal(bench.stream.objects, "clicks").numbers() == []
 
 
 def test_a_wish_that_cannot_be_met_fails_the_run_with_its_remedy(bench: Bench) -> None:

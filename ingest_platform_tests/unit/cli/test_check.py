@@ -164,8 +164,8 @@ def test_a_transactional_topic_needs_gaps_counted(run, placed, kafka, topic):
 def test_large_records_small_retention_and_a_wrong_clock(run, placed, s3, kafka, topic):
     """One topic with all that `check` warns of; at 10 records/s of 100 bytes, 10 MB last 2.78 h."""
     name = topic(1, {"max.message.bytes": str(400 << 20), "retention.bytes": "10000000"})
-    tomorrow = int((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1000)
-    produce(kafka.bootstrap_servers, name, [Record(b"x" * 100, millis=tomorrow)])
+    later = int((datetime.now(UTC) + timedelta(minutes=30)).timestamp() * 1000)
+    produce(kafka.bootstrap_servers, name, [Record(b"x" * 100, millis=later)])
     read_from(placed, name)
     spec = load_spec(placed, {})
     store = object_store(spec.root, StorageEnvironment.from_env(s3.environment()))
