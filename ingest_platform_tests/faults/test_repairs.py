@@ -229,7 +229,6 @@ def test_a_topic_made_anew(spark: SparkSession, stage: Stage) -> None:
     stage.assert_whole(spark)
 
 
-@pytest.mark.long
 def test_retention_passed_the_checkpoint(spark: SparkSession, stage: Stage) -> None:
     """The exact gap is told, and given up only by a person's word (fault 11)."""
     stream, servers = stage.stream, stage.kafka.bootstrap_servers
