@@ -19,7 +19,7 @@ from ingest_platform_tests.deployed_stream import DeployedStream
 from ingest_platform_tests.repairs import plan_of, repair, repairing
 from ingest_platform_tests.topic_records import as_records, produce
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.fault]
 
 Deploy = Callable[..., DeployedStream]
 MakeTopic = Callable[..., str]
@@ -71,6 +71,7 @@ def test_each_becomes_a_row_once(
     }
 
 
+@pytest.mark.long
 def test_open_batches_and_repairs_are_left_alone(
     spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
 ) -> None:
