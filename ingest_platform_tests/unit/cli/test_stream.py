@@ -22,7 +22,7 @@ def stores(deployment, monkeypatch, tmp_path):
     """The stream `clicks`, its driver the stand-in; none is left behind."""
     spec = load_spec(deployment.declare("clicks"), {})
     monkeypatch.setenv("INGEST_LOG_DIR", str(tmp_path / "logs"))
-    monkeypatch.setattr(steering, "LocalLauncher", lambda: LocalLauncher(STAND_IN))
+    monkeypatch.setattr(steering, "launcher_of", lambda *_: LocalLauncher(STAND_IN))
     stores = Stores.of(spec, StorageEnvironment())
     yield stores
     status = stores.status.read("clicks")
