@@ -43,7 +43,9 @@ def load_alerts(files: Iterable[Path], environ: Mapping[str, str]) -> AlertsSpec
             where=named,
             remedy=f"declare one there (type: {ALERTS_TYPE}), or unset the variable",
         )
-    file, attributes = found[0] if found else ("", {})
+    if not found:
+        return parse_alerts({}, environ, where="")
+    [(file, attributes)] = found
     return parse_alerts(attributes, environ, where=str(file))
 
 

@@ -19,9 +19,9 @@ class MonitoringSpec(Frozen):
     port: Annotated[
         Annotated[int, Field(ge=0, le=65535)] | Literal["auto"],
         BeforeValidator(_none_is_off, json_schema_input_type=int | str | None),
-    ] = Field("auto", description="auto takes a free one; 0 or none: nothing is served.")
+    ] = Field(default="auto", description="auto takes a free one; 0 or none: nothing is served.")
     address: str = Field(
-        "127.0.0.1",
+        default="127.0.0.1",
         pattern=r"^[A-Za-z0-9.:_-]+$",
         description="Interface to listen on; there is no login, so loopback by default.",
     )
