@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 _VIEW: Final = "ingest_vacuum_inventory"
 _FROM_INVENTORY: Final = "FULL USING INVENTORY (TABLE ingest_vacuum_inventory)"
 _CANNOT_LITE: Final = "DELTA_CANNOT_VACUUM_LITE"
+# A fresh JVM spends longer on compiling code for these few thousand rows than on the rows.
+_SMALL_QUERY: Final = {"spark.sql.codegen.wholeStage": "false"}
 _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 _IGNORE: Final = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
 
@@ -117,7 +119,7 @@ class Vacuum:
         """What Delta would delete; full paths."""
         hours = self.kept.hours
         retain = "" if hours is None else f" RETAIN {hours} HOURS"
-        with self._retention_checks():
+        with self._settings():
             rows = self.spark.sql(f"VACUUM delta.`{self.path}` {how}{retain} DRY RUN").collect()
         paths = [str(row["path"]) for row in rows]
         self._refuse_foreign(paths)
@@ -167,18 +169,24 @@ class Vacuum:
             self.spark.catalog.dropTempView(_VIEW)
 
     @contextmanager
-    def _retention_checks(self) -> Iterator[None]:
+    def _settings(self) -> Iterator[None]:
         """Let Delta take `RETAIN` at its word, and no less than it promised unless overridden."""
-        settings = {} if self.kept.hours is None else {_IGNORE: "false"}
+        settings = dict(_SMALL_QUERY)
+        if self.kept.hours is not None:
+            settings[_IGNORE] = "false"
         if self.kept.overridden:
             settings[_CHECK] = "false"
+        before = {key: self.spark.conf.get(key, None) for key in settings}
         for key, value in settings.items():
             self.spark.conf.set(key, value)
         try:
             yield
         finally:
-            for key in settings:
-                self.spark.conf.unset(key)
+            for key, value in before.items():
+                if value is None:
+                    self.spark.conf.unset(key)
+                else:
+                    self.spark.conf.set(key, value)
 
     def _override(self) -> tuple[str, str]:
         return str(self.kept.keep), self.kept.overridden or ""
