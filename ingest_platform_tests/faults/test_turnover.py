@@ -72,5 +72,8 @@ def _hung_driver_leaves_a_thread_dump(reach: Reach, status: Status) -> None:
     assert reach.launcher.alive(status.runs_at)
     assert stop(reach).generation == 2
     assert "Full thread dump" in Path(status.runs_at.log).read_text(errors="replace")
-    left = session_members(status.runs_at.pid, since_ticks=status.runs_at.started_ticks)
-    assert not left
+    eventually(lambda: not _left(status), tell=lambda: _left(status))
+
+
+def _left(status: Status) -> list[int]:
+    return session_members(status.runs_at.pid, since_ticks=status.runs_at.started_ticks)
