@@ -39,6 +39,7 @@ ASSET = Page(
     then=("rows_per_second", "lag_records", "batch_seconds_p95"),
     canvases=10,
 )
+CHECKS = Page("/assets/clicks?view=checks", ("driver_alive", "lag", "ledger_balance"))
 LINEAGE = Page(
     "/locations/ingest_platform/asset-groups/ingest/lineage",
     ("clicks", "clicks_quarantine", "Materialized"),

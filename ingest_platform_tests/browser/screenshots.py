@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 
 from ingest_platform_tests.browser.chromium import chromium, missing
-from ingest_platform_tests.browser.pages import ASSET, LINEAGE, SENSOR, open_page
+from ingest_platform_tests.browser.pages import ASSET, CHECKS, LINEAGE, SENSOR, open_page
 from ingest_platform_tests.demo_process import DemoProcess
 
-_PAGES = {"asset": ASSET, "lineage": LINEAGE, "sensor": SENSOR}
-_HEIGHTS = {"asset": 1500, "lineage": 900, "sensor": 1000}
+_PAGES = {"asset": ASSET, "checks": CHECKS, "lineage": LINEAGE, "sensor": SENSOR}
+_HEIGHTS = {"asset": 1500, "checks": 900, "lineage": 900, "sensor": 1000}
 _WIDTH = 1400
 _POINTS = 12
 _SETTLE_SECONDS = 3.0  # the graph's layout and the plots are animated
