@@ -32,7 +32,7 @@ import scala.collection.immutable.Nil$;
  * becomes null. `schema` is null in the type of the result (`CAST(NULL AS STRUCT<...>)`);
  * `timestampFormat` is a constant, null for Spark's default.
  *
- * `from_json` does the same for half as much again of a whole batch's CPU: it puts a reader with
+ * `from_json` does the same at a higher cost: it puts a reader with
  * a buffer of 8 kB around each record, replaces malformed UTF-8 silently and stops after the first
  * value, so that its input has to be checked and wrapped first. Fields are converted by Spark's
  * own JacksonParser here too. (Catalogs of functions: Spark's FunctionCatalog and ScalarFunction.)
