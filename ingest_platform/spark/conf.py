@@ -6,6 +6,7 @@ The user's own `spark.conf` comes last and wins, except for what commit safety n
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,6 +28,18 @@ SAFETY: Final[Mapping[str, str]] = {
     # With performance mode S3A skips the checks that a conditional create relies on.
     "spark.hadoop.fs.s3a.create.performance": "false",
 }
+
+# The same by other names: S3A takes options per bucket, and several at once as flags.
+_PERFORMANCE: Final = re.compile(
+    r"(?:spark\.hadoop\.)?fs\.s3a\.(?:bucket\..+\.)?(create\.performance|performance\.flags)"
+)
+# Without conditional creation the LogStore refuses to commit at all.
+_CONDITIONAL: Final = re.compile(
+    r"(?:spark\.hadoop\.)?fs\.s3a\.(?:bucket\..+\.)?create\.conditional\.enabled"
+)
+
+# Class paths: the user's jars come behind the locked ones, they do not replace them.
+_ADDED: Final = {"spark.driver.extraClassPath": os.pathsep, "spark.jars": ","}
 
 # Scheduler pool of jobs that batches must not wait for.
 MAINTENANCE_POOL: Final = "maintenance"
@@ -136,8 +149,13 @@ def session_conf(
     conf |= _resources(spark)
     if on_s3:
         conf |= S3A | _s3_credentials(storage)
-    _refuse_unsafe(spark.conf)
-    return conf | spark.conf
+    refuse_unsafe(spark.conf)
+    added = {
+        key: f"{conf[key]}{by}{spark.conf[key]}"
+        for key, by in _ADDED.items()
+        if key in conf and key in spark.conf
+    }
+    return conf | spark.conf | added
 
 
 def _class_path(spark: SparkSpec, jars: list[str]) -> dict[str, str]:
@@ -185,13 +203,29 @@ def _s3_credentials(storage: StorageEnvironment) -> dict[str, str]:
     return conf
 
 
-def _refuse_unsafe(user: Mapping[str, str]) -> None:
+def refuse_unsafe(user: Mapping[str, str]) -> None:
+    """Refuse settings that would let two drivers lose each other's commits.
+
+    Raises:
+        SpecError: Naming the first of them.
+    """
     for key, value in user.items():
         changes_safety = SAFETY.get(key, value) != value
         log_store = "logstore" in key.lower() and SAFETY.get(key) != value
-        if changes_safety or log_store:
+        if changes_safety or log_store or _by_another_name(key, value.strip().lower()):
             raise SpecError(
                 f"{key}={value} would let two drivers lose each other's commits",
                 where="spark.conf",
-                remedy=f"remove it; the platform sets {SAFETY.get(key, 'the log store itself')}",
+                remedy=f"remove it; the platform sets {SAFETY.get(key, 'what commits need')} itself",
             )
+
+
+def _by_another_name(key: str, value: str) -> bool:
+    if _CONDITIONAL.fullmatch(key):
+        return value == "false"
+    performance = _PERFORMANCE.fullmatch(key)
+    if performance is None:
+        return False
+    if performance[1] == "create.performance":
+        return value != "false"
+    return bool({"create", "*"} & set(re.split(r"[,\s]+", value)))

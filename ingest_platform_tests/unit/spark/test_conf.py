@@ -39,12 +39,35 @@ def test_every_session_has_the_safe_log_stores() -> None:
         {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"},
         {"spark.delta.logStore.class": "x.Y"},
         {"spark.hadoop.fs.s3a.create.performance": "true"},
+        {"spark.hadoop.fs.s3a.bucket.lake.create.performance": "true"},
+        {"spark.hadoop.fs.s3a.performance.flags": "open, create"},
+        {"fs.s3a.bucket.lake.performance.flags": "*"},
+        {"spark.hadoop.fs.s3a.create.conditional.enabled": "false"},
     ],
 )
 def test_unsafe_settings_are_refused(setting: dict[str, str]) -> None:
     """A user's setting may not quietly bring back the loss of commits."""
     with pytest.raises(SpecError, match="lose each other's commits"):
         conf(SparkSpec(conf=setting))
+
+
+def test_settings_that_only_look_unsafe_are_the_users() -> None:
+    """Other flags of S3A do not touch commits."""
+    setting = {"spark.hadoop.fs.s3a.performance.flags": "delete,mkdir"}
+    assert conf(SparkSpec(conf=setting)).items() >= setting.items()
+
+
+@pytest.mark.parametrize(
+    ("master", "key", "separator"),
+    [
+        ("local[2]", "spark.driver.extraClassPath", ":"),
+        ("spark://host:7077", "spark.jars", ","),
+    ],
+)
+def test_the_users_jars_come_behind_the_locked_ones(master: str, key: str, separator: str) -> None:
+    """In their place, they would take Delta, the Kafka source and the safe LogStore away."""
+    found = conf(SparkSpec(master=master, conf={key: "/x/mine.jar"}))
+    assert found[key] == separator.join(["/jars/a.jar", "/jars/b.jar", "/x/mine.jar"])
 
 
 def test_the_users_settings_win() -> None:
