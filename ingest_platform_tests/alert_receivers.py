@@ -41,6 +41,10 @@ class HttpReceiver:
     taken: list[Received] = field(default_factory=list)
     ending: threading.Event = field(default_factory=threading.Event)
 
+    def told(self) -> list[tuple[str, str]]:
+        """Status and key of each alert that it took from the platform's own webhook, in order."""
+        return [(a["status"], a["key"]) for got in self.taken for a in got.document["alerts"]]
+
 
 @contextmanager
 def http_receiver() -> Iterator[HttpReceiver]:

@@ -81,13 +81,6 @@ class Watch:
         for _ in range(6):
             self.tick()
 
-    def told(self) -> list[tuple[str, str]]:
-        return [
-            (alert["status"], alert["key"])
-            for got in self.receiver.taken
-            for alert in got.document["alerts"]
-        ]
-
 
 @pytest.fixture
 def watch(deployment, tmp_path):
@@ -126,13 +119,16 @@ def test_freshness_is_told_when_it_fails_and_when_it_is_back(watch):
     freshness(instance, FreshnessState.FAIL, FreshnessState.WARN)
     watch.tick()
     watch.tick()
-    assert watch.told() == [("raised", "clicks/lag_warning"), ("raised", "clicks/lag_failure")]
+    assert watch.receiver.told() == [
+        ("raised", "clicks/lag_warning"),
+        ("raised", "clicks/lag_failure"),
+    ]
     alert = watch.receiver.taken[1].document["alerts"][0]
     assert alert["numbers"]["lag (s)"] == 4000
     assert alert["command"] == "ingest-platform status clicks"
     freshness(instance, FreshnessState.PASS, FreshnessState.FAIL)
     watch.settle()
-    assert sorted(watch.told()[2:]) == [
+    assert sorted(watch.receiver.told()[2:]) == [
         ("resolved", "clicks/lag_failure"),
         ("resolved", "clicks/lag_warning"),
     ]
@@ -147,7 +143,7 @@ def test_failed_check_is_told_and_resolved(watch):
     assert alert["cause"] == "partition 0: a gap of 3 offsets"
     check(watch.deployment.instance, passed=True)
     watch.settle()
-    assert [status for status, _ in watch.told()] == ["raised", "resolved"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised", "resolved"]
 
 
 def test_supervisor_that_gave_up_calls_a_person_with_the_remedy(watch):
@@ -181,7 +177,7 @@ def test_broker_that_is_away_is_one_alert_for_all_streams(watch):
     for name in ("clicks", "orders", "views"):
         watch.status(name)
     watch.settle()
-    assert [status for status, _ in watch.told()] == ["raised", "resolved"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised", "resolved"]
 
 
 def test_short_absence_of_a_broker_is_not_told(watch):
@@ -189,7 +185,7 @@ def test_short_absence_of_a_broker_is_not_told(watch):
     watch.tick()
     watch.status()
     watch.settle()
-    assert watch.told() == []
+    assert watch.receiver.told() == []
 
 
 def test_silent_supervisor_is_told_once_and_resolved(watch):
@@ -197,10 +193,10 @@ def test_silent_supervisor_is_told_once_and_resolved(watch):
     watch.supervised = False
     for _ in range(12):
         watch.tick()
-    assert watch.told() == [("raised", "clicks/supervisor_silent")]
+    assert watch.receiver.told() == [("raised", "clicks/supervisor_silent")]
     watch.supervised = True
     watch.settle()
-    assert watch.told()[1:] == [("resolved", "clicks/supervisor_silent")]
+    assert watch.receiver.told()[1:] == [("resolved", "clicks/supervisor_silent")]
 
 
 def test_daemon_that_comes_back_after_hours_does_not_blame_the_supervisors(watch):
@@ -209,7 +205,7 @@ def test_daemon_that_comes_back_after_hours_does_not_blame_the_supervisors(watch
     watch.supervised = False
     watch.tick(after=7200)
     watch.tick()
-    assert watch.told() == []
+    assert watch.receiver.told() == []
 
 
 def test_lost_cursor_and_second_tick_tell_nothing_twice(watch):
@@ -217,7 +213,7 @@ def test_lost_cursor_and_second_tick_tell_nothing_twice(watch):
     for _ in range(3):
         watch.cursor = None
         watch.tick()
-    assert [status for status, _ in watch.told()] == ["raised"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised"]
 
 
 def test_webhook_that_is_down_delays_only_its_own_message(watch):
@@ -226,11 +222,11 @@ def test_webhook_that_is_down_delays_only_its_own_message(watch):
     check(watch.deployment.instance, passed=False)
     assert "HTTP 503" in watch.tick()
     watch.tick()
-    assert watch.told() == []
+    assert watch.receiver.told() == []
     watch.receiver.status = 200
     for _ in range(10):
         watch.tick()
-    assert [status for status, _ in watch.told()] == ["raised"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised"]
 
 
 @pytest.mark.slow
@@ -245,7 +241,7 @@ def test_webhook_that_takes_30_seconds_is_told_once_within_a_tick(watch):
     watch.receiver.delay = 0
     for _ in range(20):
         watch.tick()
-    assert [status for status, _ in watch.told()] == ["raised"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised"]
     assert len(watch.receiver.asked) == 1
 
 
@@ -258,7 +254,7 @@ def test_kill_after_the_outbox_was_written_loses_nothing(watch):
     watch.cursor = None
     for _ in range(4):
         watch.tick()
-    assert [status for status, _ in watch.told()] == ["raised"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised"]
 
 
 def test_storage_that_is_away_is_told_through_the_spare_outbox(watch):
@@ -269,12 +265,12 @@ def test_storage_that_is_away_is_told_through_the_spare_outbox(watch):
     )
     for _ in range(4):
         watch.tick()
-    ((status, key),) = watch.told()
+    ((status, key),) = watch.receiver.told()
     assert status == "raised"
     assert key.startswith("_deployment/storage_unreachable.")
     watch.streams = here
     watch.settle()
-    assert [status for status, _ in watch.told()] == ["raised", "resolved"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised", "resolved"]
 
 
 def job(name: str, fails: bool, **run_tags: str) -> dg.JobDefinition:
@@ -305,17 +301,17 @@ def test_failed_run_is_told_without_secrets_and_resolved_by_the_next(watch):
     assert alert["key"] == "clicks/run_failed.clicks_compact"
     assert alert["cause"] == "compaction met ***"
     watch.settle()
-    assert len(watch.told()) == 1
+    assert len(watch.receiver.told()) == 1
     run(watch, "clicks_compact", fails=False)
     watch.tick()
-    assert [status for status, _ in watch.told()] == ["raised", "resolved"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised", "resolved"]
 
 
 def test_failed_start_of_the_supervisor_is_its_own_to_tell(watch):
     """It tries again, with backoff, and says so when that goes on: no storm of failed runs."""
     run(watch, "clicks_start", True, **{tags.REASON: "never started"})
     watch.tick()
-    assert watch.told() == []
+    assert watch.receiver.told() == []
 
 
 def test_no_secret_is_left_anywhere(watch, tmp_path, caplog):
@@ -349,7 +345,7 @@ def test_sensor_runs_as_dagster_evaluates_it(watch, monkeypatch):
     )
     result = sensor(context)
     assert isinstance(result, dg.SensorResult)
-    assert [status for status, _ in watch.told()] == ["raised"]
+    assert [status for status, _ in watch.receiver.told()] == ["raised"]
     assert os.environ["ALERT_WEBHOOK_URL"] not in str(result.cursor)
 
 

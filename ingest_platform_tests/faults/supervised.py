@@ -1,6 +1,6 @@
 """A stream under the platform's own supervision, in this process, on a real Dagster instance.
 
-The sensor's ticks come every few seconds, and the runs that they ask for are executed in turn.
+The sensors' ticks come every few seconds, and the runs that they ask for are executed in turn.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import dagster as dg
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.stores import Stores
 from ingest_platform.adapters.table_log import TableLog
+from ingest_platform.components.alert_tick import AlertTick
 from ingest_platform.components.kafka_delta_table import stream_definitions
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.components.supervisor import Tick
+from ingest_platform.spec.alerts import AlertsSpec
 from ingest_platform_tests.deployed_stream import DeployedStream
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,11 +32,15 @@ TICK_SECONDS = 5.0
 
 @dataclass(eq=False)
 class Supervision(threading.Thread):
-    """Looks every few seconds; `asked` holds the jobs that were asked for, `said` the reasons."""
+    """Looks every few seconds; `asked` holds the jobs that were asked for, `said` the reasons.
+
+    With `alerts`, their sensor looks as well, right after the stream's.
+    """
 
     stream: DeployedStream
     instance: dg.DagsterInstance
     every: float = TICK_SECONDS
+    alerts: AlertsSpec | None = None
     asked: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -42,6 +48,7 @@ class Supervision(threading.Thread):
         super().__init__(name="supervision")
         self.done = threading.Event()
         self.cursor: str | None = None
+        self.alert_cursor: str | None = None
         self.failed: BaseException | None = None
         spec = self.stream.spec
         resources = {
@@ -57,6 +64,8 @@ class Supervision(threading.Thread):
         try:
             while not self.done.wait(self.every):
                 self._tick()
+                if self.alerts:
+                    self._tell(self.alerts)
         except BaseException as error:
             self.failed = error
             raise
@@ -75,10 +84,19 @@ class Supervision(threading.Thread):
                 instance=self.instance, tags=dict(request.tags), raise_on_error=False
             )
 
+    def _tell(self, alerts: AlertsSpec) -> None:
+        streams, storage = [self.stream.spec], self.stream.storage
+        tick = AlertTick(alerts, streams, storage, os.environ, lambda: datetime.now(UTC))
+        graph = self.defs.get_repository_def().asset_graph
+        self.alert_cursor = tick.result(self.instance, graph, self.alert_cursor).cursor
+
 
 @contextmanager
 def supervised(
-    stream: DeployedStream, folder: Path, tick: float = TICK_SECONDS
+    stream: DeployedStream,
+    folder: Path,
+    tick: float = TICK_SECONDS,
+    alerts: AlertsSpec | None = None,
 ) -> Iterator[Supervision]:
     """Supervise until the block ends; then no driver is left."""
     folder.mkdir()
@@ -87,7 +105,7 @@ def supervised(
     os.environ.update(stream.environ)  # what a run's worker would have
     try:
         with dg.DagsterInstance.from_config(str(folder)) as instance:
-            made = Supervision(stream, instance, tick)
+            made = Supervision(stream, instance, tick, alerts)
             made.start()
             try:
                 yield made

@@ -51,10 +51,6 @@ def seen(stream: DeployedStream) -> Status:
     return status
 
 
-def told(receiver: HttpReceiver) -> list[tuple[str, str]]:
-    return [(a["status"], a["key"]) for got in receiver.taken for a in got.document["alerts"]]
-
-
 def rows_counted(stream: DeployedStream) -> float:
     """What Prometheus would scrape."""
     text = httpx.get(f"{seen(stream).runs_at.health}/metrics", timeout=5).text
@@ -108,7 +104,7 @@ def test_silent_supervisor_is_told_by_the_driver_through_a_slow_webhook(
             receiver.delay = 0
             time.sleep(60)  # a supervisor's minute
             supervise()
-            wait_for(lambda: len(told(receiver)) == 2, driver, 60)
+            wait_for(lambda: len(receiver.told()) == 2, driver, 60)
             asked = time.monotonic()
             driver.signal(signal.SIGTERM)
             assert driver.popen.wait(30) == 0, driver.log_tail()
@@ -116,7 +112,7 @@ def test_silent_supervisor_is_told_by_the_driver_through_a_slow_webhook(
         finally:
             driver.stop()
         key = f"{stream.spec.name}/supervisor_silent"
-        assert told(receiver) == [("raised", key), ("resolved", key)]
+        assert receiver.told() == [("raised", key), ("resolved", key)]
         assert len(receiver.asked) == 2
     stream.assert_holds(places)
 
