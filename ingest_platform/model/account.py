@@ -6,12 +6,12 @@ the platform that change rows, so that the log alone still proves what the table
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ingest_platform.model.offsets import OffsetRanges, Positions
+from ingest_platform.model.user_metadata import section_of, to_user_metadata
 
 VERSION = 1
 CLOSED = 2**62  # as a session's newest batch: a repair has ended it, nothing of it can follow
@@ -91,7 +91,7 @@ class RepairRecord:
 
     def to_user_metadata(self) -> str:
         """The JSON that goes into the commit."""
-        return json.dumps({_REPAIR: self.to_dict()}, separators=(",", ":"))
+        return to_user_metadata(_REPAIR, self.to_dict())
 
     @classmethod
     def from_user_metadata(cls, text: str | None) -> RepairRecord | None:
@@ -100,7 +100,7 @@ class RepairRecord:
         Raises:
             ValueError: It claims to be a repair's record but cannot be read.
         """
-        body = _section(text, _REPAIR)
+        body = section_of(text, _REPAIR)
         return None if body is None else cls.from_dict(body)
 
 
@@ -123,7 +123,7 @@ class ReplayRecord:
     def to_user_metadata(self) -> str:
         """The JSON that goes into the commit."""
         body = {"v": VERSION, "stream": self.stream, "replay": self.replay, "rows": self.rows}
-        return json.dumps({_REPLAY: body}, separators=(",", ":"))
+        return to_user_metadata(_REPLAY, body)
 
     @classmethod
     def from_user_metadata(cls, text: str | None) -> ReplayRecord | None:
@@ -132,7 +132,7 @@ class ReplayRecord:
         Raises:
             ValueError: It claims to be a replay's record but cannot be read.
         """
-        body = _section(text, _REPLAY)
+        body = section_of(text, _REPLAY)
         if body is None:
             return None
         if body.get("v") != VERSION:
@@ -141,16 +141,3 @@ class ReplayRecord:
             return cls(str(body["stream"]), int(body["replay"]), int(body["rows"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"a replay's record lacks or garbles {error}") from error
-
-
-def _section(text: str | None, name: str) -> dict[str, Any] | None:
-    if not text or f'"{name}"' not in text:
-        return None
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError:
-        return None  # another writer's free text that happens to hold the word
-    if not isinstance(document, dict):
-        return None
-    section = cast("dict[str, Any]", document).get(name)
-    return cast("dict[str, Any]", section) if isinstance(section, dict) else None

@@ -5,14 +5,15 @@ A reader of the Delta log alone can prove from it that nothing is missing and no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ingest_platform.model.offsets import OffsetRanges
+from ingest_platform.model.user_metadata import section_of, to_user_metadata
 
 VERSION = 1
+_SECTION = "ingest"
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Ledger:
 
     def to_user_metadata(self) -> str:
         """The JSON that goes into the commit."""
-        body: dict[str, object] = {
+        body: dict[str, Any] = {
             "v": VERSION,
             "stream": self.stream,
             "session": self.session,
@@ -79,7 +80,7 @@ class Ledger:
             body["max_event_time"] = self.max_event_time
         if self.lag:
             body["lag"] = dict(self.lag)
-        return json.dumps({"ingest": body}, separators=(",", ":"))
+        return to_user_metadata(_SECTION, body)
 
     @classmethod
     def from_user_metadata(cls, text: str | None) -> Ledger | None:
@@ -88,18 +89,9 @@ class Ledger:
         Raises:
             ValueError: It claims to be a ledger but cannot be read, or its version is unknown.
         """
-        if not text or '"ingest"' not in text:
+        body = section_of(text, _SECTION)
+        if body is None:
             return None
-        try:
-            document = json.loads(text)
-        except json.JSONDecodeError:
-            return None  # another writer's free text that happens to hold the word
-        if not isinstance(document, dict):
-            return None
-        section = cast("dict[str, Any]", document).get("ingest")
-        if not isinstance(section, dict):
-            return None
-        body = cast("dict[str, Any]", section)
         if body.get("v") != VERSION:
             raise ValueError(f"ledger version {body.get('v')!r} is not {VERSION}")
         try:
