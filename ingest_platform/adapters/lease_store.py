@@ -67,9 +67,10 @@ class LeaseStore:
     def take_after(self, generation: int, holder: str, now: datetime) -> Lease | None:
         """Take over from `generation` and from no other; None if somebody else has already.
 
-        For a successor that was started for that one: whoever came first instead goes on.
+        For a successor that was started for that one: whoever came first instead goes on. 0 means
+        that nobody has held it yet.
         """
-        if self._generations()[-1:] != [generation]:
+        if max(self._generations(), default=0) != generation:
             return None
         self._refuse_during_repair()
         lease = Lease(generation + 1, holder, now.isoformat(timespec="seconds"))

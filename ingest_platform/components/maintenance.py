@@ -1,7 +1,9 @@
 """Compaction and vacuum as assets downstream of the tables, run by schedules, many in one run.
 
-Tables of one lane and one interval share a run, and so a driver and its JVM. Runs of a lane never
-overlap: `dagster.yaml` admits one run for each value of the tag, so a table has one at a time.
+Tables of one lane and one interval share a run, and so a driver and its JVM. The schedules' runs of
+a lane never overlap: `dagster.yaml` admits one run for each value of the tag. A run that a person
+starts from the graph has no tag; a table has one run at a time all the same, since the driver takes
+its turn at each table (`maintain/turn.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +23,8 @@ from ingest_platform.model.launches import LaunchOutcome
 from ingest_platform.spec import CompactionSpec, StreamSpec, VacuumSpec
 
 Kind = Literal["compaction", "vacuum"]
+
+_OVERTIME = timedelta(minutes=2)
 
 _ABOUT: Mapping[Kind, str] = {
     "compaction": "Small files of {name} put together; rows, ledger and readers are not affected.",
@@ -118,7 +122,8 @@ def _assets(each: Round) -> dg.AssetsDefinition:
             if maintenance_key(table.spec, each.kind) in context.selected_asset_keys
         }
         action = "compact" if each.kind == "compaction" else "vacuum"
-        yield from maintenance.maintain(context, action, wanted, launcher.logs_of(each.name))
+        logs = launcher.logs_of(each.name)
+        yield from maintenance.maintain(context, action, wanted, logs, each.timeout)
 
     return maintain
 
@@ -143,7 +148,8 @@ def _job(each: Round, assets: dg.AssetsDefinition):  # noqa: ANN202  (Dagster do
         description=f"The {each.kind} of {', '.join(t.spec.name for t in each.tables)}.",
         tags={
             tags.MAINTENANCE: each.lane,
-            "dagster/max_runtime": str(round(each.timeout.total_seconds())),
+            # For a run whose own process hangs; the driver's time is up before that.
+            "dagster/max_runtime": str(round((each.timeout + _OVERTIME).total_seconds())),
             "dagster/max_retries": "0",  # the next run of the schedule finds what is left
         },
         executor_def=dg.in_process_executor,

@@ -1,8 +1,10 @@
 """A run's maintenance driver: a process of its own, which reports through Dagster Pipes."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -30,6 +32,7 @@ class MaintenanceDriver(dg.ConfigurableResource):
         action: str,
         tables: Mapping[str, Path],
         logs: Path,
+        timeout: timedelta,
     ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         """Run the driver for these tables, and pass on what it reports of each.
 
@@ -41,9 +44,12 @@ class MaintenanceDriver(dg.ConfigurableResource):
             action: `compact` or `vacuum`.
             tables: The file that declares the stream, by its name.
             logs: Folder for the driver's logs.
+            timeout: The driver is ended after it. Dagster's own limit is a tag of the schedule's
+                job, so it does not bind a run that a person starts from the graph.
 
         Raises:
-            dagster.Failure: A table failed; the others were maintained nevertheless.
+            dagster.Failure: A table failed, and the others were maintained nevertheless; or the
+                driver took too long, and what it had committed stays.
         """
         log_file = log_files.begin(logs)
         with dg.open_pipes_session(
@@ -54,20 +60,29 @@ class MaintenanceDriver(dg.ConfigurableResource):
             env = {**os.environ, **session.get_bootstrap_env_vars()}
             child = spawn(command, name="maintenance driver", log=log_file, env=env)
             context.log.info(f"Driver of process {child.pid}, log {log_file}")
-            code = _wait(child)
+            code = _wait(child, timeout)
         yield from session.get_results(implicit_materializations=False)
-        if code:
+        if code != 0:
+            end = (
+                f"was ended after {timeout}, the tables' `maintenance.timeout`"
+                if code is None
+                else f"ended with exit code {code}"
+            )
             raise dg.Failure(
-                f"The maintenance driver ended with exit code {code}; the end of its log:\n"
-                f"{child.log_tail()}",
+                f"The maintenance driver {end}; the end of its log:\n{child.log_tail()}",
                 metadata={"log": dg.MetadataValue.path(str(log_file))},
                 allow_retries=False,
             )
 
 
-def _wait(child: ChildProcess) -> int:
-    """Wait for the driver's end; an interrupt of the run ends the driver and its JVM first."""
+def _wait(child: ChildProcess, timeout: timedelta) -> int | None:
+    """The driver's exit code; None if it took too long.
+
+    However the wait ends, an interrupt of the run included, driver and JVM are gone then.
+    """
     try:
-        return child.popen.wait()
+        return child.popen.wait(timeout.total_seconds())
+    except subprocess.TimeoutExpired:
+        return None
     finally:
         child.stop(_GRACE_SECONDS)

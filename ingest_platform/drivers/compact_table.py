@@ -10,9 +10,11 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.data_files import LiveFiles, live_files
+from ingest_platform.adapters.objects import object_store
 from ingest_platform.maintain.compaction import BatchResult, Compactor
 from ingest_platform.maintain.compaction_plan import CompactionPlan, plan_compaction
 from ingest_platform.maintain.table_report import TableReport
+from ingest_platform.maintain.turn import Turns, left_to
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 log = logging.getLogger(__name__)
@@ -39,14 +41,17 @@ def compact_table(
     plan = plan_compaction(before.files, spec.maintenance.compaction, now)
     log.info("%s: %s", spec.name, _planned(plan))
     results: list[BatchResult] = []
-    after = before
+    after, done = before, _planned(plan)
     if plan.batches and not dry_run:
-        compactor = Compactor(
-            session(), spec.table.path, before.partition_types, spec.maintenance.compaction
-        )
-        results = compactor.run(plan, lambda result: _tell(spec.name, result))
-        after = live_files(spec.table.path, storage) or before
-    done = _planned(plan) if dry_run or not plan.batches else _done(results)
+        with Turns(object_store(spec.root, storage), spec.name).turn() as other:
+            if other:
+                done = left_to(other)
+            else:
+                compactor = Compactor(
+                    session(), spec.table.path, before.partition_types, spec.maintenance.compaction
+                )
+                results = compactor.run(plan, lambda result: _tell(spec.name, result))
+                after, done = live_files(spec.table.path, storage) or before, _done(results)
     seconds = time.monotonic() - started
     return TableReport(
         spec.name, done, _numbers(before, after, plan, results, seconds), plan.reasons()

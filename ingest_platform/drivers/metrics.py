@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import Status
+from ingest_platform.model.status import AutoCompactionReport, Status
 from ingest_platform.model.times import parse_time
 
 _BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
@@ -76,6 +76,8 @@ class DriverMetrics(Collector):
         for state in StreamState:
             states.add_metric([status.stream, state], float(status.state is state))
         yield states
+        if status.auto_compaction:
+            yield from _auto_compaction(status.stream, status.auto_compaction)
 
     def _supervisor(self) -> Iterator[tuple[str, str, float]]:
         text = "Seconds since the supervisor was last heard of; NaN if it never was."
@@ -109,6 +111,52 @@ def _counters(status: Status) -> Iterator[tuple[str, str, float]]:
     yield from ((name, text, status.totals.get(name, 0)) for name, text in _TOTALS.items())
     yield "gc_seconds", "Time spent on garbage collections.", status.jvm.gc_seconds
     yield "gc_collections", "Garbage collections.", status.jvm.gc_count
+
+
+def _auto_compaction(stream: str, report: AutoCompactionReport) -> Iterator[Metric]:
+    """Absent unless the stream compacts asynchronously."""
+    inline = float(report.mode == "inline")
+    numbers = (
+        (GaugeMetricFamily, "waiting", "Tables that wait for compaction.", report.waiting),
+        (GaugeMetricFamily, "running", "Compactions at work.", report.running),
+        (GaugeMetricFamily, "inline", "1 while it has fallen back to inline.", inline),
+        (CounterMetricFamily, "fallbacks", "Times that it fell back to inline.", report.fallbacks),
+        (CounterMetricFamily, "heals", "Times that it got through again.", report.heals),
+        (CounterMetricFamily, "files_removed", "Small files merged.", report.files_removed),
+        (CounterMetricFamily, "files_added", "Files written for them.", report.files_added),
+    )
+    for kind, name, text, value in numbers:
+        family = kind(f"ingest_auto_compaction_{name}", text, labels=["stream"])
+        family.add_metric([stream], value)
+        yield family
+    for name, label, text, counts in (
+        ("submissions", "result", "What became of commits' submissions.", _submissions(report)),
+        ("attempts", "outcome", "How attempts ended.", _attempts(report)),
+    ):
+        labels = ["stream", label]
+        family = CounterMetricFamily(f"ingest_auto_compaction_{name}", text, labels=labels)
+        for value, count in counts.items():
+            family.add_metric([stream, value], count)
+        yield family
+
+
+def _submissions(report: AutoCompactionReport) -> dict[str, int]:
+    return {
+        "submitted": report.submitted,
+        "coalesced": report.coalesced,
+        "dropped": report.dropped,
+    }
+
+
+def _attempts(report: AutoCompactionReport) -> dict[str, int]:
+    yielded = {f"yielded_{phase}": count for phase, count in report.yielded.items()}
+    return {
+        "completed": report.completed,
+        "idle": report.idle,
+        "error": report.errors,
+        "cut_off": report.cut_off,
+        **yielded,
+    }
 
 
 def _seconds(text: str) -> float:

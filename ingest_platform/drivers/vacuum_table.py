@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,11 +14,13 @@ from pyspark.sql import SparkSession
 from ingest_platform.adapters.data_files import table_facts
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_log import TableLog
-from ingest_platform.adapters.table_storage import table_storage
+from ingest_platform.adapters.table_storage import TableStorage, table_storage
 from ingest_platform.maintain.retention import retention
 from ingest_platform.maintain.table_report import TableReport
+from ingest_platform.maintain.turn import Turns, left_to
 from ingest_platform.maintain.vacuum import Vacuum, VacuumResult
 from ingest_platform.maintain.vacuum_plan import VacuumMemory, VacuumPlan, Way, plan_vacuum
+from ingest_platform.model.lease import Lease
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 log = logging.getLogger(__name__)
@@ -70,22 +73,24 @@ def vacuum_table(
     memory = _looked(VacuumMemory.from_json(objects.get(key)), table, version)
     plan = _plan(spec, memory, options, keep=kept.keep, created=facts.created, now=now)
     log.info("%s: %s", spec.name, plan.reason)
-    result = VacuumResult(Way.LITE)
+    result, done = VacuumResult(Way.LITE), f"nothing to vacuum: {plan.reason}"
     if plan.way:
-        files = table_storage(
-            spec.table.path, storage, per_second=spec.maintenance.vacuum.deletes_per_second
-        )
-        vacuum = Vacuum(session(), spec.table.path, files, kept)
-        expired = memory.expired(now, kept.keep)
-        newest = expired[-1].version if expired else None
-        result = vacuum.run(plan.way, expired=newest, dry_run=options.dry_run)
-        if not options.dry_run:
-            memory = memory.vacuumed(result.way, now, kept.keep)
+        with _turn(objects, spec.name, options) as other:
+            if other:
+                done = left_to(other)
+            else:
+                vacuum = Vacuum(session(), spec.table.path, _files(spec, storage), kept)
+                expired = memory.expired(now, kept.keep)
+                newest = expired[-1].version if expired else None
+                result = vacuum.run(plan.way, expired=newest, dry_run=options.dry_run)
+                done = _done(plan, result, dry_run=options.dry_run)
+                if not options.dry_run:
+                    memory = memory.vacuumed(result.way, now, kept.keep)
     if not options.dry_run:
         _remember(objects, key, memory)
     return TableReport(
         spec.name,
-        _done(plan, result, dry_run=options.dry_run),
+        done,
         {
             "files_deleted": 0 if options.dry_run else result.files,
             "files_found": result.files,
@@ -125,9 +130,19 @@ def _remember(objects: ObjectStore, key: str, memory: VacuumMemory) -> None:
     objects.put(key, memory.to_json())
 
 
+def _turn(
+    objects: ObjectStore, name: str, options: VacuumOptions
+) -> AbstractContextManager[Lease | None]:
+    """A dry run changes nothing, so it needs no turn."""
+    return nullcontext() if options.dry_run else Turns(objects, name).turn()
+
+
+def _files(spec: StreamSpec, storage: StorageEnvironment) -> TableStorage:
+    per_second = spec.maintenance.vacuum.deletes_per_second
+    return table_storage(spec.table.path, storage, per_second=per_second)
+
+
 def _done(plan: VacuumPlan, result: VacuumResult, *, dry_run: bool) -> str:
-    if plan.way is None:
-        return f"nothing to vacuum: {plan.reason}"
     verb = "would be" if dry_run else "were"
     size = f"{result.bytes / 1e6:.1f} MB"
     return f"{result.files} files, {size}, {verb} deleted ({result.way.value}: {plan.reason})"

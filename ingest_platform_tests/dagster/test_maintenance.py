@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -161,6 +163,7 @@ def test_the_schedule_waits_for_a_run_that_is_not_done(defs, instance):
 
 _RUN = """
 import sys
+from datetime import timedelta
 from pathlib import Path
 import dagster as dg
 from ingest_platform.components.maintenance import Table, maintenance_definitions
@@ -168,7 +171,10 @@ from ingest_platform.components.maintenance_driver import MaintenanceDriver
 from ingest_platform.components.resources import LauncherResource
 from ingest_platform_tests.factories import make_spec
 
-defs = maintenance_definitions([Table(make_spec(), Path("/none"))])
+spec = make_spec()
+rules = spec.maintenance.model_copy(update={"timeout": timedelta(seconds=float(sys.argv[3]))})
+table = Table(spec.model_copy(update={"maintenance": rules}), Path("/none"))
+defs = maintenance_definitions([table])
 job = dg.Definitions.merge(defs, dg.Definitions(resources={
     "launcher": LauncherResource(log_dir=sys.argv[1]),
     "maintenance": MaintenanceDriver(command=[sys.executable, "-c", sys.argv[2]]),
@@ -186,15 +192,19 @@ jvm.wait()
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_cancelled_run_ends_its_driver_and_jvm(tmp_path, how):
-    """Cancel in the UI, and time-outs, are a signal to the run's process; so is a lost pod."""
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", _RUN, str(tmp_path), _DRIVER],
-        cwd=REPOSITORY,
-        env=os.environ,
-    ) as run:
-        log = tmp_path / "shared_compaction_15m" / "driver.log"
+@contextmanager
+def run_with_driver(folder: Path, timeout: float) -> Iterator[tuple[subprocess.Popen, list]]:
+    """A run in a process of its own, with its driver and the driver's JVM."""
+    with (
+        (folder / "run.log").open("wb") as said,
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", _RUN, str(folder), _DRIVER, str(timeout)],
+            cwd=REPOSITORY,
+            env=os.environ,
+            stderr=said,
+        ) as run,
+    ):
+        log = folder / "shared_compaction_15m" / "driver.log"
         deadline = time.monotonic() + 60
         while not (log.exists() and "jvm" in log.read_text()):
             assert time.monotonic() < deadline
@@ -202,9 +212,16 @@ def test_a_cancelled_run_ends_its_driver_and_jvm(tmp_path, how):
             time.sleep(0.1)
         jvm = psutil.Process(int(log.read_text().split()[1]))
         driver = jvm.parent()
+        assert driver is not None
+        yield run, [driver, jvm]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_cancelled_run_ends_its_driver_and_jvm(tmp_path, how):
+    """Cancel in the UI is a signal to the run's process; so is a lost pod."""
+    with run_with_driver(tmp_path, 600) as (run, [driver, jvm]):
         run.send_signal(how)
         run.wait(30)
-        assert driver is not None
         psutil.wait_procs([driver], timeout=10)
         assert not driver.is_running()
         if how == signal.SIGTERM:
@@ -212,3 +229,11 @@ def test_a_cancelled_run_ends_its_driver_and_jvm(tmp_path, how):
             assert not jvm.is_running()
         else:
             jvm.kill()  # a real JVM ends by itself when its driver's end closes its standard input
+
+
+def test_a_driver_that_takes_too_long_is_ended(tmp_path):
+    """Also in a run from the UI's graph, which has no tag with a limit."""
+    with run_with_driver(tmp_path, 3) as (run, processes):
+        run.wait(60)
+        assert psutil.wait_procs(processes, timeout=10)[1] == []
+    assert "was ended after 0:00:03" in (tmp_path / "run.log").read_text()

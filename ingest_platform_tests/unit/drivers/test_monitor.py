@@ -25,7 +25,7 @@ from ingest_platform.drivers.supervisor_watch import SupervisorWatch
 from ingest_platform.model.contact import Contact
 from ingest_platform.model.offsets import Positions
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import BatchReport, ErrorReport, JvmReport
+from ingest_platform.model.status import AutoCompactionReport, BatchReport, ErrorReport, JvmReport
 from ingest_platform.spec import KafkaEnvironment
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform_tests.alert_receivers import http_receiver
@@ -55,9 +55,9 @@ def get(progress: Progress, path: str) -> httpx.Response:
 
 
 def samples(progress: Progress) -> dict[str, float]:
-    """Metrics by name, with the state's label where there is one."""
+    """Metrics by name, with the value of their other label where there is one."""
     return {
-        sample.name + sample.labels.get("state", "") + sample.labels.get("le", ""): sample.value
+        sample.name + "".join(v for k, v in sample.labels.items() if k != "stream"): sample.value
         for family in text_string_to_metric_families(get(progress, "/metrics").text)
         for sample in family.samples
     }
@@ -135,6 +135,29 @@ def test_metrics_tell_what_the_status_says_and_count_each_batch_once(tmp_path):
     assert found["ingest_staterunning"] == 1
     assert found["ingest_statefailed"] == 0
     assert found["ingest_last_batch_timestamp_seconds"] == NOW.timestamp()
+
+
+def test_metrics_tell_of_asynchronous_compaction_where_there_is_one(tmp_path):
+    report = AutoCompactionReport(
+        mode="inline",
+        submitted=9,
+        coalesced=4,
+        completed=3,
+        yielded={"at_dequeue": 0, "mid_flight": 2},
+        fallbacks=1,
+        files_removed=60,
+    )
+    with monitor(tmp_path) as (made, progress):
+        assert not any("auto_compaction" in name for name in samples(progress))
+        made.observe(make_status(auto_compaction=report))
+        found = samples(progress)
+    assert found["ingest_auto_compaction_submissions_totalsubmitted"] == 9
+    assert found["ingest_auto_compaction_submissions_totaldropped"] == 0
+    assert found["ingest_auto_compaction_attempts_totalcompleted"] == 3
+    assert found["ingest_auto_compaction_attempts_totalyielded_mid_flight"] == 2
+    assert found["ingest_auto_compaction_inline"] == 1
+    assert found["ingest_auto_compaction_fallbacks_total"] == 1
+    assert found["ingest_auto_compaction_files_removed_total"] == 60
 
 
 @pytest.mark.parametrize("port", [0, None, "none"])
