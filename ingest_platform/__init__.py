@@ -8,7 +8,7 @@ from typing import Any
 _LAZY = {
     "Alerts": "ingest_platform.components.alerts",
     "KafkaDeltaTable": "ingest_platform.components.kafka_delta_table",
-    "dml_in_flight": "ingest_platform.maintain.auto.in_flight",
+    "dml_in_flight": "ingest_platform.maintain.auto_compaction.in_flight",
 }
 
 

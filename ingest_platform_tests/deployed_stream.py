@@ -23,7 +23,7 @@ from ingest_platform.drivers.diagnostics import Diagnostics
 from ingest_platform.drivers.stream import Options, StreamDriver
 from ingest_platform.embedded.process import ChildProcess, spawn
 from ingest_platform.maintain.audit.report import AuditReport
-from ingest_platform.maintain.audit_run import AuditTarget, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, run_audit
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.status import Status

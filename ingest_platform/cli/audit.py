@@ -18,7 +18,7 @@ from ingest_platform.cli.audit_view import show_report
 from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import DataProblem, UserError
-from ingest_platform.maintain.audit_run import AuditTarget, OnProgress, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, OnProgress, run_audit
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.spec import SourceSpec, StorageEnvironment
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.data_files import LiveFiles, live_files
 from ingest_platform.adapters.objects import object_store
-from ingest_platform.maintain.compaction import BatchResult, Compactor
-from ingest_platform.maintain.compaction_plan import CompactionPlan, plan_compaction
+from ingest_platform.maintain.compaction.plan import CompactionPlan, plan_compaction
+from ingest_platform.maintain.compaction.run import BatchResult, Compactor
 from ingest_platform.maintain.table_report import TableReport
 from ingest_platform.maintain.turn import Turns, left_to
 from ingest_platform.spec import StorageEnvironment, StreamSpec

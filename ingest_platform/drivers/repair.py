@@ -25,7 +25,7 @@ from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import set_up_logging
 from ingest_platform.drivers.failures import classify
 from ingest_platform.errors import DataProblem, IngestError, LeaseLostError
-from ingest_platform.maintain.auto.in_flight import dml_in_flight
+from ingest_platform.maintain.auto_compaction.in_flight import dml_in_flight
 from ingest_platform.maintain.repair.journal import RepairJournal
 from ingest_platform.model.repair import Removal, RepairPlan, Step
 from ingest_platform.spark.session import open_session

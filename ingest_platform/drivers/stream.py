@@ -38,7 +38,7 @@ from ingest_platform.drivers.monitor import Monitor, alerts_of
 from ingest_platform.drivers.preparation import Prepared, prepare
 from ingest_platform.drivers.query import Query
 from ingest_platform.errors import IngestError, LeaseLostError
-from ingest_platform.maintain.auto.stream_compaction import StreamCompaction
+from ingest_platform.maintain.auto_compaction.stream_compaction import StreamCompaction
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport, JvmReport, Status

@@ -15,11 +15,11 @@ from ingest_platform.adapters.data_files import table_facts
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.adapters.table_storage import TableStorage, table_storage
-from ingest_platform.maintain.retention import retention
 from ingest_platform.maintain.table_report import TableReport
 from ingest_platform.maintain.turn import Turns, left_to
-from ingest_platform.maintain.vacuum import Vacuum, VacuumResult
-from ingest_platform.maintain.vacuum_plan import VacuumMemory, VacuumPlan, Way, plan_vacuum
+from ingest_platform.maintain.vacuum.plan import VacuumMemory, VacuumPlan, Way, plan_vacuum
+from ingest_platform.maintain.vacuum.retention import retention
+from ingest_platform.maintain.vacuum.run import Vacuum, VacuumResult
 from ingest_platform.model.lease import Lease
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from ingest_platform.embedded.receipts import Receipts
 from ingest_platform.maintain.audit.report import AuditReport
+from ingest_platform.maintain.audit.run import AuditTarget, run_audit
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
-from ingest_platform.maintain.audit_run import AuditTarget, run_audit
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 

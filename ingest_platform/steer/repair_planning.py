@@ -11,7 +11,7 @@ from ingest_platform.adapters.table_history import newest_account
 from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.errors import CheckpointDamagedError, DataProblem, LogDamagedError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
-from ingest_platform.maintain.audit_run import AuditTarget, Examined, examine
+from ingest_platform.maintain.audit.run import AuditTarget, Examined, examine
 from ingest_platform.maintain.repair.cut import (
     MENDED_BY_CUTTING,
     History,

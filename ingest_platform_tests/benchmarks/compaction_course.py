@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.local_objects import LocalObjects
-from ingest_platform.maintain.auto.fallback import FallbackPolicy
-from ingest_platform.maintain.auto.optimize import ENABLED
-from ingest_platform.maintain.auto.stream_compaction import open_service
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
+from ingest_platform.maintain.auto_compaction.optimize import ENABLED
+from ingest_platform.maintain.auto_compaction.stream_compaction import open_service
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform.stream.table import PROPERTIES
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from ingest_platform.maintain.compaction_plan import CompactionPlan, plan_compaction
+from ingest_platform.maintain.compaction.plan import CompactionPlan, plan_compaction
 from ingest_platform.model.data_file import DataFile, Partition
 from ingest_platform.spec import CompactionSpec
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from ingest_platform.embedded.kafka import KafkaServer
 from ingest_platform.embedded.process import ChildProcess, spawn
-from ingest_platform.maintain.conflicts import conflict_of
+from ingest_platform.maintain.compaction.conflicts import conflict_of
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.deployed_stream import DeployedStream
 from ingest_platform_tests.lake_tables import LakeTable

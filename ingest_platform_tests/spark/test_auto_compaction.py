@@ -19,14 +19,14 @@ from ingest_platform import dml_in_flight
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_log import storage_options
 from ingest_platform.embedded.kafka import KafkaServer
-from ingest_platform.maintain.auto.attempt import YieldedError
-from ingest_platform.maintain.auto.fallback import FallbackPolicy
-from ingest_platform.maintain.auto.markers import Marker, markers_folder
-from ingest_platform.maintain.auto.optimize import ENABLED, YIELD_TO, SparkCompactor
-from ingest_platform.maintain.auto.outcome import Outcome
-from ingest_platform.maintain.auto.service import AutoCompactionService
-from ingest_platform.maintain.auto.snapshot_files import SnapshotFiles
-from ingest_platform.maintain.auto.stream_compaction import open_service
+from ingest_platform.maintain.auto_compaction.attempt import YieldedError
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
+from ingest_platform.maintain.auto_compaction.markers import Marker, markers_folder
+from ingest_platform.maintain.auto_compaction.optimize import ENABLED, YIELD_TO, SparkCompactor
+from ingest_platform.maintain.auto_compaction.outcome import Outcome
+from ingest_platform.maintain.auto_compaction.service import AutoCompactionService
+from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
+from ingest_platform.maintain.auto_compaction.stream_compaction import open_service
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.deployed_stream import DeployedStream

@@ -14,8 +14,8 @@ from tenacity import wait_none
 from ingest_platform.adapters.data_files import live_files
 from ingest_platform.drivers.compact_table import compact_table
 from ingest_platform.embedded.kafka import KafkaServer
-from ingest_platform.maintain.compaction import Compactor
-from ingest_platform.maintain.compaction_plan import plan_compaction
+from ingest_platform.maintain.compaction.plan import plan_compaction
+from ingest_platform.maintain.compaction.run import Compactor
 from ingest_platform.stream.transaction import Transaction
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.deployed_stream import DeployedStream

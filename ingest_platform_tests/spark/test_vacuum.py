@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
 from ingest_platform.adapters.table_storage import StoredFile, table_storage
 from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
-from ingest_platform.maintain.retention import Retention
-from ingest_platform.maintain.vacuum import Vacuum
-from ingest_platform.maintain.vacuum_plan import Way
+from ingest_platform.maintain.vacuum.plan import Way
+from ingest_platform.maintain.vacuum.retention import Retention
+from ingest_platform.maintain.vacuum.run import Vacuum
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.lake_tables import LakeTable, table_spec
 

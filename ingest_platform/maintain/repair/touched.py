@@ -11,8 +11,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ingest_platform.adapters.table_log import storage_options
 from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.maintain.audit.coordinates import collect
 from ingest_platform.maintain.audit.held import Held
-from ingest_platform.maintain.coordinates import collect
 from ingest_platform.maintain.repair.cut import Place
 from ingest_platform.model.repair import Touched
 from ingest_platform.spec.environment import StorageEnvironment

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from ingest_platform.adapters.table_log import storage_options
 from ingest_platform.errors import UserError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
+from ingest_platform.maintain.audit.run import AuditTarget, run_audit
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
-from ingest_platform.maintain.audit_run import AuditTarget, run_audit
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform_tests.ledger_tables import (
     append,

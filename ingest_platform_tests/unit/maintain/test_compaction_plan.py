@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest_platform.maintain.compaction_plan import Reason, packed, plan_compaction
+from ingest_platform.maintain.compaction.plan import Reason, packed, plan_compaction
 from ingest_platform.model.data_file import DataFile, partition_text
 from ingest_platform.spec import CompactionSpec
 from ingest_platform_tests.factories import NOW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ingest_platform.maintain.compaction_plan import Batch, Work
-from ingest_platform.maintain.compaction_sql import optimize_statement
+from ingest_platform.maintain.compaction.plan import Batch, Work
+from ingest_platform.maintain.compaction.sql import optimize_statement
 from ingest_platform.model.data_file import Partition
 
 

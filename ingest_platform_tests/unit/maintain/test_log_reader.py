@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ingest_platform.maintain.audit.commits import Commit
-from ingest_platform.maintain.log_folder import Entry, LocalLogFolder
-from ingest_platform.maintain.log_reader import (
+from ingest_platform.maintain.audit.log_folder import Entry, LocalLogFolder
+from ingest_platform.maintain.audit.log_reader import (
     HEAD_BYTES,
     LogChangedError,
     list_log,

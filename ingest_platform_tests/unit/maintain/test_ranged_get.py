@@ -6,8 +6,8 @@ import pytest
 
 from ingest_platform.adapters.s3_objects import s3_client
 from ingest_platform.errors import StorageDeniedError
-from ingest_platform.maintain.log_folder import S3LogFolder
-from ingest_platform.maintain.ranged_get import RangedGets
+from ingest_platform.maintain.audit.log_folder import S3LogFolder
+from ingest_platform.maintain.audit.ranged_get import RangedGets
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform_tests.fault_proxy import FaultProxy
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ingest_platform.errors import UnsafeRetentionError
-from ingest_platform.maintain.retention import retention
+from ingest_platform.maintain.vacuum.retention import retention
 
 WEEK = {"delta.deletedFileRetentionDuration": "interval 7 days"}
 HOUR = timedelta(hours=1)

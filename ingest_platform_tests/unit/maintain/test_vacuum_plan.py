@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_platform.maintain.vacuum_plan import (
+from ingest_platform.maintain.vacuum.plan import (
     Removal,
     VacuumMemory,
     Way,

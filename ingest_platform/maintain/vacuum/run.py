@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.table_storage import StoredFile, TableStorage
 from ingest_platform.errors import DataProblem
-from ingest_platform.maintain.retention import Retention
-from ingest_platform.maintain.vacuum_log import VacuumLog
-from ingest_platform.maintain.vacuum_plan import Way
+from ingest_platform.maintain.vacuum.log import VacuumLog
+from ingest_platform.maintain.vacuum.plan import Way
+from ingest_platform.maintain.vacuum.retention import Retention
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.objects import ObjectStore
-from ingest_platform.maintain.auto.dml_watch import MarkedDml
-from ingest_platform.maintain.auto.fallback import FallbackPolicy
-from ingest_platform.maintain.auto.markers import markers_folder
-from ingest_platform.maintain.auto.optimize import ENABLED, SparkCompactor
-from ingest_platform.maintain.auto.service import AutoCompactionService, Worker
-from ingest_platform.maintain.auto.snapshot_files import SnapshotFiles
+from ingest_platform.maintain.auto_compaction.dml_watch import MarkedDml
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
+from ingest_platform.maintain.auto_compaction.markers import markers_folder
+from ingest_platform.maintain.auto_compaction.optimize import ENABLED, SparkCompactor
+from ingest_platform.maintain.auto_compaction.service import AutoCompactionService, Worker
+from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
 from ingest_platform.model.status import AutoCompactionReport
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 

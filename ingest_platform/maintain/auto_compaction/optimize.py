@@ -21,10 +21,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ingest_platform.errors import EnvironmentFault
-from ingest_platform.maintain.auto.attempt import YieldedError
-from ingest_platform.maintain.auto.outcome import Outcome, Result
-from ingest_platform.maintain.auto.snapshot_files import SnapshotFiles
-from ingest_platform.maintain.auto.trigger import Partition, Trigger, partitions_due
+from ingest_platform.maintain.auto_compaction.attempt import YieldedError
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
+from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
+from ingest_platform.maintain.auto_compaction.trigger import Partition, Trigger, partitions_due
 from ingest_platform.spark.conf import MAINTENANCE_POOL
 
 # Read by the LogStores at the commit (YieldGate.java).

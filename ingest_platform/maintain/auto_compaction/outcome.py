@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ingest_platform.maintain.auto.queue import Submission
+from ingest_platform.maintain.auto_compaction.queue import Submission
 from ingest_platform.model.status import AutoCompactionReport
 
 

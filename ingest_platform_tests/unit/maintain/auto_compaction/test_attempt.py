@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ingest_platform.maintain.auto.attempt import Attempt, Why, YieldedError
-from ingest_platform.maintain.auto.outcome import Outcome, Result
-from ingest_platform_tests.unit.maintain.auto.compacting import (
+from ingest_platform.maintain.auto_compaction.attempt import Attempt, Why, YieldedError
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
+from ingest_platform_tests.unit.maintain.auto_compaction.compacting import (
     DONE,
     ScriptedCompactor,
     ScriptedDml,

@@ -11,8 +11,8 @@ from typing import Final
 
 from ingest_platform.adapters.objects import ObjectStore
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.auto.in_flight import LISTENERS, Listeners
-from ingest_platform.maintain.auto.markers import MarkerReader
+from ingest_platform.maintain.auto_compaction.in_flight import LISTENERS, Listeners
+from ingest_platform.maintain.auto_compaction.markers import MarkerReader
 
 log = logging.getLogger(__name__)
 

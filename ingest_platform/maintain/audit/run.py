@@ -11,14 +11,19 @@ from deltalake.exceptions import DeltaError
 
 from ingest_platform.adapters.table_log import storage_options
 from ingest_platform.errors import StorageUnavailableError, UserError
+from ingest_platform.maintain.audit.coordinates import collect
 from ingest_platform.maintain.audit.data_audit import RowCounts, audit_data
 from ingest_platform.maintain.audit.held import Held
 from ingest_platform.maintain.audit.log_audit import LogAudit
+from ingest_platform.maintain.audit.log_folder import LogFolder, log_folder
+from ingest_platform.maintain.audit.log_reader import (
+    Listing,
+    LogChangedError,
+    list_log,
+    read_commits,
+)
 from ingest_platform.maintain.audit.report import AuditReport
 from ingest_platform.maintain.audit.topic_audit import BrokerRange, audit_topic
-from ingest_platform.maintain.coordinates import collect
-from ingest_platform.maintain.log_folder import LogFolder, log_folder
-from ingest_platform.maintain.log_reader import Listing, LogChangedError, list_log, read_commits
 from ingest_platform.maintain.table_properties import DEFAULT_LOG_RETENTION, interval
 from ingest_platform.spec.environment import StorageEnvironment
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ingest_platform.maintain.auto.queue import CoalescingQueue, Submission
+from ingest_platform.maintain.auto_compaction.queue import CoalescingQueue, Submission
 
 CAPACITY = 3
 TABLES = st.sampled_from(["a", "b", "c", "d", "e"])

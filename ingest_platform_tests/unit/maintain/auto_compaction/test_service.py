@@ -8,13 +8,13 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest_platform.maintain.auto.attempt import YieldedError
-from ingest_platform.maintain.auto.fallback import FallbackPolicy
-from ingest_platform.maintain.auto.outcome import Outcome, Result
-from ingest_platform.maintain.auto.queue import Submission
-from ingest_platform.maintain.auto.service import AutoCompactionService, Limits
+from ingest_platform.maintain.auto_compaction.attempt import YieldedError
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
+from ingest_platform.maintain.auto_compaction.queue import Submission
+from ingest_platform.maintain.auto_compaction.service import AutoCompactionService, Limits
 from ingest_platform.model.status import AutoCompactionReport
-from ingest_platform_tests.unit.maintain.auto.compacting import (
+from ingest_platform_tests.unit.maintain.auto_compaction.compacting import (
     DONE,
     ScriptedCompactor,
     ScriptedDml,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from ingest_platform.maintain.retention import Retention
+from ingest_platform.maintain.vacuum.retention import Retention
 
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from ingest_platform.adapters.table_log import storage_options
-from ingest_platform.maintain.auto.trigger import PARTITION_PREFIX
+from ingest_platform.maintain.auto_compaction.trigger import PARTITION_PREFIX
 from ingest_platform.spec import StorageEnvironment
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from ingest_platform.maintain.auto.attempt import Attempt, Compactor, DmlWatch, Why
-from ingest_platform.maintain.auto.fallback import FallbackPolicy, Standing
-from ingest_platform.maintain.auto.outcome import Outcome, Result, Tally
-from ingest_platform.maintain.auto.queue import CoalescingQueue, Submission
+from ingest_platform.maintain.auto_compaction.attempt import Attempt, Compactor, DmlWatch, Why
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy, Standing
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result, Tally
+from ingest_platform.maintain.auto_compaction.queue import CoalescingQueue, Submission
 from ingest_platform.model.status import AutoCompactionReport
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ingest_platform.maintain.auto.outcome import Outcome, Result
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
 
 DONE = Result(Outcome.COMPLETED, removed=8, added=1)
 

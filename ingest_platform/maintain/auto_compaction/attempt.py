@@ -24,7 +24,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-from ingest_platform.maintain.auto.outcome import Outcome, Result
+from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
 
 log = logging.getLogger(__name__)
 

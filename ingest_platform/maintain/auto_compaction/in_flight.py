@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.errors import IngestError, UserError
-from ingest_platform.maintain.auto.markers import TTL_SECONDS, Marker, markers_folder
+from ingest_platform.maintain.auto_compaction.markers import TTL_SECONDS, Marker, markers_folder
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform.spec.fields import StoragePath
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from ingest_platform.maintain.audit.commits import Commit, LogExtent
-from ingest_platform.maintain.log_folder import Entry, LogFolder
+from ingest_platform.maintain.audit.log_folder import Entry, LogFolder
 from ingest_platform.model.account import RepairRecord, ReplayRecord
 from ingest_platform.model.ledger import Ledger
 

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ingest_platform.adapters.local_objects import storage_error
 from ingest_platform.adapters.s3_objects import s3_client, s3_error
-from ingest_platform.maintain.ranged_get import RangedGets
+from ingest_platform.maintain.audit.ranged_get import RangedGets
 from ingest_platform.spec.environment import StorageEnvironment
 
 

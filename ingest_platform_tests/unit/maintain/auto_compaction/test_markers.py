@@ -10,9 +10,9 @@ import pytest
 from ingest_platform import dml_in_flight
 from ingest_platform.adapters.local_objects import LocalObjects
 from ingest_platform.errors import UserError
-from ingest_platform.maintain.auto.dml_watch import MarkedDml
-from ingest_platform.maintain.auto.in_flight import Listeners
-from ingest_platform.maintain.auto.markers import Marker, MarkerReader, markers_folder
+from ingest_platform.maintain.auto_compaction.dml_watch import MarkedDml
+from ingest_platform.maintain.auto_compaction.in_flight import Listeners
+from ingest_platform.maintain.auto_compaction.markers import Marker, MarkerReader, markers_folder
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_platform.maintain.auto.fallback import FallbackPolicy, Standing
+from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy, Standing
 
 POLICY = FallbackPolicy(heal_after=100.0, heal_cap=350.0)
 

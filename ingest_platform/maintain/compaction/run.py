@@ -23,9 +23,9 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from ingest_platform.maintain.compaction_plan import Batch, CompactionPlan
-from ingest_platform.maintain.compaction_sql import optimize_statement
-from ingest_platform.maintain.conflicts import conflict_of
+from ingest_platform.maintain.compaction.conflicts import conflict_of
+from ingest_platform.maintain.compaction.plan import Batch, CompactionPlan
+from ingest_platform.maintain.compaction.sql import optimize_statement
 from ingest_platform.spec import CompactionSpec
 
 log = logging.getLogger(__name__)

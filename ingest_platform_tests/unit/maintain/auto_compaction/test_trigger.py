@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest_platform.maintain.auto.optimize import partition_predicate
-from ingest_platform.maintain.auto.trigger import Trigger, partitions_due
+from ingest_platform.maintain.auto_compaction.optimize import partition_predicate
+from ingest_platform.maintain.auto_compaction.trigger import Trigger, partitions_due
 
 MB = 1024 * 1024
 

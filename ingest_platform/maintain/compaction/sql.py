@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ingest_platform.maintain.compaction_plan import Batch
+from ingest_platform.maintain.compaction.plan import Batch
 from ingest_platform.model.data_file import Partition
 
 
