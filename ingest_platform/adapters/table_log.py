@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -87,9 +86,10 @@ class TableLog:
         if table is None:
             return None
         with self._lock, errors_of(self._path):
-            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_numpy()
-            small = int((sizes < _SMALL_BYTES).sum())
-            return TableSize(table.version(), len(sizes), int(sizes.sum()), small)
+            # Without PyArrow, whose import costs `status` more than the whole look.
+            sizes = table.get_add_actions().column("size_bytes").to_pylist()
+            small = sum(size < _SMALL_BYTES for size in sizes)
+            return TableSize(table.version(), len(sizes), sum(sizes), small)
 
     def forget(self) -> None:
         """Open the log afresh next time: for a caller who learns that the table was made anew.

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ingest_platform.maintain.table_files import Housekeeping, TableFiles
+from ingest_platform.adapters.table_log import TableSize
+from ingest_platform.maintain.housekeeping import Housekeeping
 from ingest_platform.model.control import Control
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import (
@@ -42,7 +43,7 @@ class Sighting:
     status: Status | None = None
     control: Control = field(default_factory=Control)
     alive: bool | None = None
-    files: TableFiles | None = None
+    files: TableSize | None = None
     housekeeping: Housekeeping = field(default_factory=Housekeeping)
     trouble: str | None = None
 

@@ -21,16 +21,18 @@ from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.errors import show_error
 from ingest_platform.cli.overview import Overview, Sighting, overview
 from ingest_platform.cli.specs import Found, find, read_deployment
 from ingest_platform.cli.status_view import details, overview_table
 from ingest_platform.errors import IngestError, SpecError
-from ingest_platform.maintain.table_files import Housekeeping, TableFilesReader
+from ingest_platform.maintain.housekeeping import Housekeeping
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 _PARALLEL = 16
+_HISTORY = 2_000  # commits
 
 _Look = Callable[[], list[Overview]]
 _Render = Callable[[list[Overview]], RenderableType]
@@ -80,7 +82,7 @@ class _Watcher:
     def __init__(self, spec: StreamSpec) -> None:
         self.spec = spec
         storage = StorageEnvironment.from_env(os.environ)
-        self._files = TableFilesReader(spec.table.path, storage)
+        self._table = TableLog(spec.table.path, storage)
         self._objects = object_store(spec.root, storage)
 
     def look(self, *, detailed: bool) -> Overview:
@@ -91,7 +93,7 @@ class _Watcher:
             seen["status"] = status
             seen["alive"] = LocalLauncher().alive(status.runs_at) if status else None
             seen["control"] = ControlStore(self._objects, self.spec.name).read()
-            seen["files"] = self._files.read()
+            seen["files"] = self._table.size()
             seen["housekeeping"] = self._housekeeping(detailed=detailed)
         except IngestError as error:
             seen["trouble"] = error.what
@@ -101,7 +103,10 @@ class _Watcher:
         """As the maintenance runs noted it; for one stream also what the table's history says."""
         noted = HousekeepingStore(self._objects, self.spec.name)
         told = Housekeeping(noted.last("compact"), noted.last("vacuum"))
-        return told.or_later(self._files.housekeeping()) if detailed else told
+        if not detailed:
+            return told
+        commits = self._table.commits(-1, _HISTORY, fresh=False)
+        return told.or_later(Housekeeping.told_by(commits))
 
 
 def _specs(names: tuple[str, ...]) -> tuple[list[Found], list[SpecError]]:

@@ -14,8 +14,8 @@ from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.status_store import StatusStore
+from ingest_platform.adapters.table_log import TableSize
 from ingest_platform.cli.overview import Sighting, overview
-from ingest_platform.maintain.table_files import TableFiles
 from ingest_platform.model.control import Control, Pause
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import AutoCompactionReport, BatchReport, ErrorReport, Status
@@ -46,7 +46,7 @@ def spec(deployment):
 
 
 def test_a_running_stream(spec):
-    line = overview(spec, Sighting(RUNNING, alive=True, files=TableFiles(7, 20, 5000, 19)), NOW)
+    line = overview(spec, Sighting(RUNNING, alive=True, files=TableSize(7, 20, 5000, 19)), NOW)
     assert (line.state, line.since) == (StreamState.RUNNING, RUNNING.started_at)
     assert (line.lag_records, line.lag_seconds, line.freshness) == (42, 25.0, "fresh")
     assert (line.rows_in, line.rows_out) == (100.0, 400.0)
