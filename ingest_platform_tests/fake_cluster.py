@@ -109,6 +109,7 @@ class FakeCluster:
         files = self.objects["configmaps", job["metadata"]["namespace"], name]["data"]
         (mount,) = [v for v in spec["volumes"] if v["name"] == "spec"]
         for item in mount["configMap"]["items"]:
+            (folder / item["path"]).parent.mkdir(parents=True, exist_ok=True)
             (folder / item["path"]).write_text(files[item["key"]])
         (place,) = [m["mountPath"] for m in driver["volumeMounts"] if m["name"] == "spec"]
         command = [*driver["command"], *driver["args"]]

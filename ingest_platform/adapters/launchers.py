@@ -23,14 +23,7 @@ def launcher_of(
     Raises:
         SpecError: The environment names a kind that does not exist, or no image is named.
     """
-    kind = spec.launcher or environ.get(VARIABLE) or "local"
-    if kind not in _KINDS:
-        raise SpecError(
-            f"{VARIABLE} is {kind!r}, which is not one of {', '.join(_KINDS)}",
-            where="environment",
-            remedy=f"export {VARIABLE}=local, or =kubernetes",
-        )
-    if kind == "local":
+    if not on_kubernetes(spec, environ):
         return LocalLauncher(command)
     # The client takes a second to import: only those pay who need it.
     from ingest_platform.adapters.kubernetes.cluster import connect  # noqa: PLC0415
@@ -40,6 +33,22 @@ def launcher_of(
     return KubernetesLauncher(
         pod_settings(spec, environ), connect, files=lambda path: spec_files(spec, path, environ)
     )
+
+
+def on_kubernetes(spec: StreamSpec, environ: Mapping[str, str]) -> bool:
+    """Whether the stream's drivers are Jobs of a cluster, or else processes of this host.
+
+    Raises:
+        SpecError: The environment names a kind that does not exist.
+    """
+    kind = spec.launcher or environ.get(VARIABLE) or "local"
+    if kind not in _KINDS:
+        raise SpecError(
+            f"{VARIABLE} is {kind!r}, which is not one of {', '.join(_KINDS)}",
+            where="environment",
+            remedy=f"export {VARIABLE}=local, or =kubernetes",
+        )
+    return kind == "kubernetes"
 
 
 def spec_files(spec: StreamSpec, path: Path, environ: Mapping[str, str]) -> dict[str, str]:

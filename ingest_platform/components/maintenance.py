@@ -9,7 +9,6 @@ its turn at each table (`maintain/turn.py`).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
@@ -18,6 +17,7 @@ from ingest_platform.components import tags
 from ingest_platform.components.assets import table_key
 from ingest_platform.components.launch_history import launches, mark_worker
 from ingest_platform.components.maintenance_driver import MaintenanceDriver
+from ingest_platform.components.maintenance_run import Table
 from ingest_platform.components.resources import LauncherResource
 from ingest_platform.model.launches import LaunchOutcome
 from ingest_platform.spec import CompactionSpec, StreamSpec, VacuumSpec
@@ -30,14 +30,6 @@ _ABOUT: Mapping[Kind, str] = {
     "compaction": "Small files of {name} put together; rows, ledger and readers are not affected.",
     "vacuum": "Files of {name} deleted that no version within the table's retention needs.",
 }
-
-
-@dataclass(frozen=True)
-class Table:
-    """A stream's table, and the file that declares it."""
-
-    spec: StreamSpec
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -116,11 +108,11 @@ def _assets(each: Round) -> dg.AssetsDefinition:
         maintenance: MaintenanceDriver,
     ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         mark_worker(context.instance, context.run.run_id)
-        wanted = {
-            table.spec.name: table.path
+        wanted = [
+            table
             for table in each.tables
             if maintenance_key(table.spec, each.kind) in context.selected_asset_keys
-        }
+        ]
         action = "compact" if each.kind == "compaction" else "vacuum"
         logs = launcher.logs_of(each.name)
         yield from maintenance.maintain(context, action, wanted, logs, each.timeout)

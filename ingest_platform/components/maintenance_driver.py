@@ -1,9 +1,9 @@
-"""A run's maintenance driver: a process of its own, which reports through Dagster Pipes."""
+"""A run's maintenance driver: a process or pod of its own, which reports through Dagster Pipes."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +11,9 @@ import dagster as dg
 from pydantic import Field
 
 from ingest_platform.adapters import log_files
+from ingest_platform.adapters.launchers import on_kubernetes
+from ingest_platform.components.maintenance_pod import POD_COMMAND, run_in_pod
+from ingest_platform.components.maintenance_run import Results, Table, refuse_failure
 from ingest_platform.embedded.process import ChildProcess, spawn
 
 DRIVER = (sys.executable, "-m", "ingest_platform.drivers.maintenance")
@@ -20,30 +23,34 @@ _GRACE_SECONDS = 20.0
 
 
 class MaintenanceDriver(dg.ConfigurableResource):
-    """How maintenance drivers are started: as children of the run that they serve."""
+    """How maintenance drivers are started: where the drivers of the tables' streams are, too."""
 
     command: list[str] = Field(
-        default=list(DRIVER), description="Called with compact or vacuum, and NAME=PATH..."
+        default=list(DRIVER), description="Of a process: called with ACTION NAME=PATH..."
+    )
+    pod_command: list[str] = Field(
+        default=list(POD_COMMAND), description="The same in the image, for a Kubernetes Job."
     )
 
     def maintain(
         self,
         context: dg.AssetExecutionContext,
         action: str,
-        tables: Mapping[str, Path],
+        tables: Sequence[Table],
         logs: Path,
         timeout: timedelta,
-    ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+    ) -> Results:
         """Run the driver for these tables, and pass on what it reports of each.
 
-        The driver cannot outlive the run: it is ended when the run is cancelled or takes too long,
-        and by the kernel if the run's own process is killed.
+        It is a child of the run, or a Job if the first table's stream has its drivers on
+        Kubernetes. It cannot outlive the run: it is ended when the run is cancelled or takes too
+        long; and if the run's own process is killed by the kernel, or by the Job's deadline.
 
         Args:
             context: Of the run.
             action: `compact` or `vacuum`.
-            tables: The file that declares the stream, by its name.
-            logs: Folder for the driver's logs.
+            tables: Which.
+            logs: Folder for the logs of a child.
             timeout: The driver is ended after it. Dagster's own limit is a tag of the schedule's
                 job, so it does not bind a run that a person starts from the graph.
 
@@ -51,28 +58,30 @@ class MaintenanceDriver(dg.ConfigurableResource):
             dagster.Failure: A table failed, and the others were maintained nevertheless; or the
                 driver took too long, and what it had committed stays.
         """
+        if on_kubernetes(tables[0].spec, os.environ):
+            return run_in_pod(context, [*self.pod_command, action], tables, logs.name, timeout)
+        return self._run_here(context, action, tables, logs, timeout)
+
+    def _run_here(
+        self,
+        context: dg.AssetExecutionContext,
+        action: str,
+        tables: Sequence[Table],
+        logs: Path,
+        timeout: timedelta,
+    ) -> Results:
         log_file = log_files.begin(logs)
         with dg.open_pipes_session(
             context, dg.PipesTempFileContextInjector(), dg.PipesTempFileMessageReader()
         ) as session:
-            targets = [f"{name}={path}" for name, path in tables.items()]
+            targets = [f"{table.spec.name}={table.path}" for table in tables]
             command = [*self.command, action, *targets, "--log-dir", str(logs)]
             env = {**os.environ, **session.get_bootstrap_env_vars()}
             child = spawn(command, name="maintenance driver", log=log_file, env=env)
             context.log.info(f"Driver of process {child.pid}, log {log_file}")
             code = _wait(child, timeout)
         yield from session.get_results(implicit_materializations=False)
-        if code != 0:
-            end = (
-                f"was ended after {timeout}, the tables' `maintenance.timeout`"
-                if code is None
-                else f"ended with exit code {code}"
-            )
-            raise dg.Failure(
-                f"The maintenance driver {end}; the end of its log:\n{child.log_tail()}",
-                metadata={"log": dg.MetadataValue.path(str(log_file))},
-                allow_retries=False,
-            )
+        refuse_failure(code, timeout, child.log_tail(), dg.MetadataValue.path(str(log_file)))
 
 
 def _wait(child: ChildProcess, timeout: timedelta) -> int | None:

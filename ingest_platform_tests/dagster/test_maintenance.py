@@ -23,6 +23,7 @@ from ingest_platform.components.maintenance_driver import MaintenanceDriver
 from ingest_platform.components.resources import LauncherResource
 from ingest_platform_tests.dagster.conftest import QUIET, REPOSITORY
 from ingest_platform_tests.factories import make_spec
+from ingest_platform_tests.fake_cluster import FakeCluster, fake_cluster
 from ingest_platform_tests.lake_tables import LakeTable
 
 # Dagster Pipes calls what Dagster itself has marked so.
@@ -79,8 +80,18 @@ def test_a_disabled_table_keeps_its_asset_but_leaves_the_schedule():
     assert {"a_compaction", "b_compaction"} <= specs_of(defs).keys()
 
 
+def definitions(tables: list[Table], folder: Path, **driver: list[str]) -> dg.Definitions:
+    """What Dagster gets, with the resources; `driver` says what is started."""
+    resources = {
+        "launcher": LauncherResource(log_dir=str(folder / "logs")),
+        "maintenance": MaintenanceDriver(**driver),
+    }
+    made = maintenance_definitions(tables)
+    return dg.Definitions.merge(made, dg.Definitions(resources=resources))
+
+
 @pytest.fixture
-def defs(tmp_path) -> dg.Definitions:
+def tables(tmp_path) -> list[Table]:
     """Two tables; one has nothing to compact, the other's log is damaged."""
     files = []
     for name in ("broken", "sound"):
@@ -96,11 +107,12 @@ def defs(tmp_path) -> dg.Definitions:
         for n in range(3):
             lake.append([n])
     (tmp_path / "lake" / "broken" / "_delta_log" / f"{1:020}.json").unlink()
-    resources = {
-        "launcher": LauncherResource(log_dir=str(tmp_path / "logs")),
-        "maintenance": MaintenanceDriver(),
-    }
-    return dg.Definitions.merge(maintenance_definitions(files), dg.Definitions(resources=resources))
+    return files
+
+
+@pytest.fixture
+def defs(tables, tmp_path) -> dg.Definitions:
+    return definitions(tables, tmp_path)
 
 
 def test_a_run_serves_all_its_tables_and_starts_no_jvm_for_nothing(defs, instance, tmp_path):
@@ -121,6 +133,67 @@ def test_a_run_serves_all_its_tables_and_starts_no_jvm_for_nothing(defs, instanc
     log = (tmp_path / "logs" / "shared_compaction_15m" / "driver.log").read_text()
     assert "starting Spark" not in log
     assert "the table's log has a hole" in log
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch) -> Iterator[FakeCluster]:
+    """Drivers are Jobs of this cluster."""
+    (tmp_path / "cluster").mkdir()
+    with fake_cluster(tmp_path / "cluster") as made:
+        monkeypatch.setattr("ingest_platform.adapters.kubernetes.cluster.connect", made.connect)
+        monkeypatch.setenv("INGEST_LAUNCHER", "kubernetes")
+        monkeypatch.setenv("INGEST_IMAGE", "ingest:1")
+        yield made
+
+
+def test_a_driver_in_a_pod_reports_as_a_child_does(tables, cluster, instance, tmp_path):
+    command = [sys.executable, "-W", "ignore", "-m", "ingest_platform.drivers.maintenance"]
+    job = definitions(tables, tmp_path, pod_command=command).resolve_job_def(
+        "shared_compaction_15m"
+    )
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert not result.success
+    [told] = [e.materialization for e in result.get_asset_materialization_events()]
+    assert told.asset_key == dg.AssetKey("sound_compaction")
+    assert told.metadata["files_before"].value == 3
+    [failure] = [e for e in result.all_events if e.is_step_failure]
+    assert "ended with exit code 4" in str(failure.event_specific_data.error_display_string)
+    assert "the table's log has a hole" in str(failure.event_specific_data.error_display_string)
+    [(_, body)] = [(k, v) for k, v in cluster.objects.items() if k[0] == "jobs"]
+    assert body["spec"]["activeDeadlineSeconds"] == 3720
+    assert body["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {
+        "memory": "3072Mi"
+    }
+
+
+def test_a_pod_that_takes_too_long_is_ended_with_its_job(tables, cluster, instance, tmp_path):
+    """As does the interrupt of a run that someone cancels."""
+    script = "import os, time; print('at work', os.getpid(), flush=True); time.sleep(600)"
+    impatient = [
+        Table(
+            table.spec.model_copy(
+                update={
+                    "maintenance": table.spec.maintenance.model_copy(
+                        update={"timeout": timedelta(seconds=3)}
+                    )
+                }
+            ),
+            table.path,
+        )
+        for table in tables
+    ]
+    made = definitions(impatient, tmp_path, pod_command=[sys.executable, "-c", script])
+    job = made.resolve_job_def("shared_compaction_15m")
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    [failure] = [e for e in result.all_events if e.is_step_failure]
+    assert "was ended after 0:00:03" in str(failure.event_specific_data.error_display_string)
+    assert cluster.objects == {}
+    [log] = (tmp_path / "cluster").glob("*/log")
+    pid = int(log.read_text().split()[2])
+    deadline = time.monotonic() + 20
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def tick(defs: dg.Definitions, instance: dg.DagsterInstance, late: timedelta):

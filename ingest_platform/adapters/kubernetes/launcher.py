@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class KubernetesLauncher:
         driver = DriverJob(
             stream=launch.name,
             suffix=uuid.uuid4().hex[:8],
-            files=_small_enough(self._files(launch.spec_path), launch.spec_path),
+            files=self._files(launch.spec_path),
             command=self._command,
             arguments=(
                 f"{manifests.SPEC_FOLDER}/{launch.spec_path.name}",
@@ -67,19 +67,9 @@ class KubernetesLauncher:
             ),
             pod=self._pod,
         )
-        cluster = self._there
-        self._sweep(launch.name)
-        uid = cluster.create_job(manifests.job(driver))
-        owner = manifests.owner_reference(driver.name, uid)
-        cluster.create_config_map(manifests.config_map(driver, owner))
-        cluster.create_service(manifests.service(driver, owner))
-        cluster.resume_job(self._pod.namespace, driver.name)
-        return RunsAt(
-            launcher=KIND,
-            job=driver.name,
-            namespace=self._pod.namespace,
-            log=f"kubectl logs -n {self._pod.namespace} job/{driver.name}",
-        )
+        refuse_large(driver.files, str(launch.spec_path))
+        sweep(self._there, self._pod.namespace, launch.name)
+        return submit(self._there, driver)
 
     def alive(self, runs_at: RunsAt) -> bool | None:
         """By the Job's conditions and its pod; None for another kind, and while nobody answers."""
@@ -145,22 +135,48 @@ class KubernetesLauncher:
     def _pod_of(self, runs_at: RunsAt) -> Any | None:
         return self._there.pod(runs_at.namespace, runs_at.job) if self._mine(runs_at) else None
 
-    def _sweep(self, stream: str) -> None:
-        """Remove what a launch that was broken off has left: a Job that never ran."""
-        for job in self._there.jobs(self._pod.namespace, f"{manifests.STREAM_LABEL}={stream}"):
-            if job.spec.suspend:
-                self._there.delete_job(self._pod.namespace, job.metadata.name)
+
+def sweep(cluster: Cluster, namespace: str, stream: str) -> None:
+    """Remove what a launch that was broken off has left: a Job that never ran."""
+    for job in cluster.jobs(namespace, f"{manifests.STREAM_LABEL}={stream}"):
+        if job.spec.suspend:
+            cluster.delete_job(namespace, job.metadata.name)
 
 
-def _small_enough(files: dict[str, str], path: Path) -> dict[str, str]:
+def submit(cluster: Cluster, driver: DriverJob) -> RunsAt:
+    """Make the Job and what its pod needs, and let it run.
+
+    Raises:
+        ServiceStartError, RetryableFault: The cluster refuses, or does not answer.
+    """
+    namespace = driver.pod.namespace
+    uid = cluster.create_job(manifests.job(driver))
+    owner = manifests.owner_reference(driver.name, uid)
+    cluster.create_config_map(manifests.config_map(driver, owner))
+    cluster.create_service(manifests.service(driver, owner))
+    cluster.resume_job(namespace, driver.name)
+    return RunsAt(
+        launcher=KIND,
+        job=driver.name,
+        namespace=namespace,
+        log=f"kubectl logs -n {namespace} job/{driver.name}",
+    )
+
+
+def refuse_large(files: Mapping[str, str], where: str) -> None:
+    """Refuse what no ConfigMap holds, before anything is made.
+
+    Raises:
+        SpecError: The specs and their schemas are too large.
+    """
     size = sum(len(text.encode()) for text in files.values())
     if size > _MAX_FILES_BYTES:
         raise SpecError(
             f"the spec and its schema have {size} bytes; a ConfigMap holds {_MAX_FILES_BYTES}",
-            where=str(path),
-            remedy="put each stream into a file of its own, or shorten the schema",
+            where=where,
+            remedy="put each stream into a file of its own, or shorten the schema; for a "
+            "maintenance run, put its tables into several lanes",
         )
-    return files
 
 
 def _over(job: Any) -> bool:

@@ -31,6 +31,7 @@ class DriverJob:
         command: Called with `arguments`.
         arguments: The spec's path, and what else the driver takes.
         pod: Image, resources, secrets.
+        deadline: Seconds after which the cluster ends it, whoever still watches; None for never.
     """
 
     stream: str
@@ -39,6 +40,7 @@ class DriverJob:
     command: Sequence[str]
     arguments: Sequence[str]
     pod: PodSettings
+    deadline: int | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +64,7 @@ def job(driver: DriverJob) -> Manifest:
             "completions": 1,
             "parallelism": 1,
             "ttlSecondsAfterFinished": driver.pod.keep_finished,
+            **({"activeDeadlineSeconds": driver.deadline} if driver.deadline else {}),
             "template": {
                 "metadata": {
                     "labels": _labels(driver),

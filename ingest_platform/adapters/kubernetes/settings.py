@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,25 @@ def pod_settings(spec: StreamSpec, environ: Mapping[str, str]) -> PodSettings:
         cpu=said.cpu,
         memory=said.memory or f"{heap + _OVERHEAD_MIB}Mi",
         **same,
+    )
+
+
+def maintenance_pod(specs: Sequence[StreamSpec], environ: Mapping[str, str]) -> PodSettings:
+    """What the one driver needs that maintains the tables of all these streams.
+
+    As the first one's, with the secrets of all of them, and memory for the largest
+    `maintenance.driver_memory`.
+
+    Raises:
+        SpecError: No image is named.
+    """
+    pods = [pod_settings(spec, environ) for spec in specs]
+    heap = max(_mebibytes(spec.maintenance.driver_memory) for spec in specs)
+    return replace(
+        pods[0],
+        memory=f"{heap + _OVERHEAD_MIB}Mi",
+        secrets=tuple(dict.fromkeys(name for pod in pods for name in pod.secrets)),
+        config_maps=tuple(dict.fromkeys(name for pod in pods for name in pod.config_maps)),
     )
 
 
