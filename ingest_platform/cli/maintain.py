@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from ingest_platform.cli.interrupts import Interrupts
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import UserError
 from ingest_platform.spec import StreamSpec
+from ingest_platform.spec.environment import log_root
 from ingest_platform.spec.fields import Duration
 
 if TYPE_CHECKING:  # Spark takes seconds to import; a dry run of compaction needs it as well
@@ -113,10 +113,10 @@ def _duration(text: str | None) -> timedelta | None:
 def _show(run: Run, *, as_json: bool) -> None:
     from ingest_platform.drivers.maintenance import first_error, maintain  # noqa: PLC0415
 
-    logs = Path(os.environ.get("INGEST_LOG_DIR", ".ingest/logs")) / f"cli_{run.action}"
+    logs = log_root(os.environ) / f"cli_{run.action}"
     # Whatever was committed stays; a second Ctrl-C does not wait for Spark's own end.
     with Interrupts(haste=lambda: os._exit(INTERRUPTED)):
-        reports = maintain(run, os.environ, logs.absolute())
+        reports = maintain(run, os.environ, logs)
     if as_json:
         tables = [report.to_dict() for report in reports]
         click.echo(json.dumps({"dry_run": run.dry_run, "tables": tables}))

@@ -76,7 +76,7 @@ def replay(name: str, as_json: bool) -> None:
     # Spark takes seconds to import: paid only by those who use it.
     from ingest_platform.drivers.replay import run_replay  # noqa: PLC0415
 
-    done = run_replay(found.path, found.spec.name, os.environ)
+    done = run_replay(found.spec, os.environ)
     if as_json:
         moved = {"rows": done.rows, "left": done.left, "finished_earlier": done.finished}
         click.echo(json.dumps({"name": found.spec.name, **moved}))

@@ -12,7 +12,6 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -25,6 +24,7 @@ from ingest_platform.cli.specs import find
 from ingest_platform.errors import IngestError, ServiceStartError
 from ingest_platform.model.control import Pause
 from ingest_platform.spec import StorageEnvironment, StreamSpec
+from ingest_platform.spec.environment import log_root
 from ingest_platform.steer.ending import Ended, StillThere, drain
 from ingest_platform.steer.reach import Reach
 from ingest_platform.steer.starting import NotStarted, Started, start
@@ -58,7 +58,7 @@ class Steering:
         """
         found = find(name, os.environ)
         self.spec: StreamSpec = found.spec
-        logs = Path(os.environ.get("INGEST_LOG_DIR") or ".ingest/logs").absolute() / self.spec.name
+        logs = log_root(os.environ) / self.spec.name
         self.reach = Reach(
             stores=Stores.of(self.spec, StorageEnvironment.from_env(os.environ)),
             launcher=launcher_of(self.spec, os.environ),

@@ -18,6 +18,7 @@ from ingest_platform.adapters.launchers import launcher_of
 from ingest_platform.adapters.local_launcher import DRIVER
 from ingest_platform.components.maintenance_driver import MaintenanceDriver
 from ingest_platform.spec import SparkSpec, StorageEnvironment, StreamSpec
+from ingest_platform.spec.environment import log_root
 
 
 class S3Resource(DagsterS3Resource):
@@ -173,8 +174,8 @@ class LauncherResource(dg.ConfigurableResource):
 
     def logs_of(self, stream: str) -> Path:
         """Folder of one stream's logs."""
-        base = self.log_dir or os.environ.get("INGEST_LOG_DIR") or ".ingest/logs"
-        return Path(base).absolute() / stream
+        root = Path(self.log_dir).absolute() if self.log_dir else log_root(os.environ)
+        return root / stream
 
 
 def default_resources(environ: Mapping[str, str]) -> dict[str, dg.ConfigurableResource]:

@@ -35,10 +35,9 @@ from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.errors import IngestError
 from ingest_platform.maintain.table_report import TableReport
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
+from ingest_platform.spec.environment import log_root
 
 log = logging.getLogger(__name__)
-
-_LOGS = Path(".ingest/logs/maintenance")
 
 Action = Literal["compact", "vacuum"]
 Told = Callable[[TableReport], None]
@@ -176,9 +175,7 @@ def _spec(target: str) -> StreamSpec:
 @click.argument("action", type=click.Choice(["compact", "vacuum"]))
 @click.argument("targets", nargs=-1, required=True, metavar="NAME=PATH...")
 @click.option("--dry-run", is_flag=True, help="Plan only; nothing is changed.")
-@click.option(
-    "--log-dir", type=click.Path(path_type=Path), default=Path(".ingest/logs/maintenance")
-)
+@click.option("--log-dir", type=click.Path(path_type=Path), help="Default: where all drivers log.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--debug", is_flag=True, help="Log more.")
 def main(
@@ -186,7 +183,7 @@ def main(
     targets: tuple[str, ...],
     *,
     dry_run: bool,
-    log_dir: Path,
+    log_dir: Path | None,
     log_json: bool,
     debug: bool,
 ) -> None:
@@ -201,7 +198,8 @@ def main(
         sys.exit(error.exit_code)
     run = Run(action, specs, dry_run, VacuumOptions(dry_run=dry_run))
     with reporting(action) as told:
-        failure = first_error(maintain(run, os.environ, log_dir.absolute(), told))
+        logs = log_dir.absolute() if log_dir else log_root(os.environ) / "maintenance"
+        failure = first_error(maintain(run, os.environ, logs, told))
     sys.exit(failure.exit_code if failure else 0)
 
 

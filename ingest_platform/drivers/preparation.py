@@ -215,8 +215,7 @@ def _read_so_far(checkpoint: Checkpoint) -> Positions:
 
 def _buckets(spec: StreamSpec) -> set[str]:
     """The buckets that are written to. Local paths need no proof: link(2) is conditional."""
-    paths = (spec.root, spec.table.path, spec.table.quarantine)
-    return {"/".join(path.split("/")[:3]) for path in paths if path.startswith("s3a://")}
+    return {"/".join(path.split("/")[:3]) for path in spec.paths if path.startswith("s3a://")}
 
 
 def _check_topics(spec: StreamSpec, kafka: KafkaEnvironment) -> None:

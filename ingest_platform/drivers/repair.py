@@ -23,12 +23,11 @@ from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.diagnostics import set_up_logging
-from ingest_platform.drivers.failures import classify
+from ingest_platform.drivers.sessions import session_for
 from ingest_platform.errors import DataProblem, IngestError, LeaseLostError
 from ingest_platform.maintain.auto_compaction.in_flight import dml_in_flight
 from ingest_platform.maintain.repair.journal import RepairJournal
 from ingest_platform.model.repair import Removal, RepairPlan, Step
-from ingest_platform.spark.session import open_session
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
 from ingest_platform.stream import removal
 
@@ -52,21 +51,8 @@ def run_removal(
     Raises:
         IngestError: Whatever went wrong; running it again goes on.
     """
-    storage = StorageEnvironment.from_env(environ)
-    paths = (spec.table.path, spec.table.quarantine)
-    with open_session(
-        spec.spark,
-        storage,
-        app_name=f"ingest-repair-{spec.name}",
-        environ=environ,
-        on_s3=any(path.startswith("s3a://") for path in paths),
-    ) as spark:
-        try:
-            remove(spark, spec, environ, generation, reached)
-        except IngestError:
-            raise
-        except Exception as error:
-            raise classify(error, where=f"repair of {spec.name}") from error
+    with session_for("repair", spec, environ) as spark:
+        remove(spark, spec, environ, generation, reached)
 
 
 def remove(

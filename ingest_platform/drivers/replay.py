@@ -3,53 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import object_store
-from ingest_platform.drivers.failures import classify
 from ingest_platform.drivers.preparation import Prepared, load_transform
-from ingest_platform.errors import IngestError, RepairUnderWayError, UserError
+from ingest_platform.drivers.sessions import session_for
+from ingest_platform.errors import RepairUnderWayError, UserError
 from ingest_platform.model.offsets import Positions
-from ingest_platform.spark.session import open_session
-from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
+from ingest_platform.spec import StorageEnvironment, StreamSpec
 from ingest_platform.stream.replay import Replay, Replayed
 
 Reached = Callable[[str], None]
 
 
-def run_replay(
-    path: Path, name: str | None, environ: Mapping[str, str], reached: Reached = lambda _: None
-) -> Replayed:
-    """Open a session, and replay.
-
-    Args:
-        path: The `defs.yaml`, with the corrected schema.
-        name: Which stream, where the file declares several.
-        environ: Environment variables.
-        reached: Told of each commit, so that a fault test can end the process there.
+def run_replay(spec: StreamSpec, environ: Mapping[str, str]) -> Replayed:
+    """Open a session, and replay into it; `spec` has the corrected schema.
 
     Raises:
         IngestError: Whatever went wrong; running it again goes on.
     """
-    spec = load_spec(path, environ, name)
-    storage = StorageEnvironment.from_env(environ)
-    paths = (spec.table.path, spec.table.quarantine)
-    with open_session(
-        spec.spark,
-        storage,
-        app_name=f"ingest-replay-{spec.name}",
-        environ=environ,
-        on_s3=any(path.startswith("s3a://") for path in paths),
-    ) as spark:
-        try:
-            return replay(spark, spec, storage, reached)
-        except IngestError:
-            raise
-        except Exception as error:
-            raise classify(error, where=f"replay of {spec.name}") from error
+    with session_for("replay", spec, environ) as spark:
+        return replay(spark, spec, StorageEnvironment.from_env(environ))
 
 
 def replay(

@@ -1,8 +1,9 @@
-"""Credentials and endpoints: read from the environment, never from a spec, never logged."""
+"""What the environment says: credentials, endpoints, folders. Secrets are never logged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pydantic import SecretStr
@@ -10,6 +11,11 @@ from pydantic import SecretStr
 from ingest_platform.errors import SpecError
 from ingest_platform.spec.fields import Frozen
 from ingest_platform.spec.stream import SourceSpec
+
+
+def log_root(environ: Mapping[str, str]) -> Path:
+    """Folder of all drivers' logs: `INGEST_LOG_DIR`, or `.ingest/logs` in the working directory."""
+    return Path(environ.get("INGEST_LOG_DIR") or ".ingest/logs").absolute()
 
 
 class KafkaEnvironment(Frozen):

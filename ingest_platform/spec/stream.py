@@ -266,6 +266,16 @@ class StreamSpec(Frozen):
         return self.state_path or f"{self.table.path.rpartition('/')[0]}/_ingest"
 
     @property
+    def paths(self) -> tuple[str, str, str]:
+        """Table, quarantine table, and what lies beside them."""
+        return self.table.path, self.table.quarantine, self.root
+
+    @property
+    def on_s3(self) -> bool:
+        """Whether any of its paths is on S3."""
+        return any(path.startswith("s3a://") for path in self.paths)
+
+    @property
     def state_dir(self) -> str:
         """Folder of this stream's status, lease and checkpoint."""
         return f"{self.root}/streams/{self.name}"
