@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -26,13 +26,9 @@ def leave_last_words(error: IngestError, environ: Mapping[str, str], now: dateti
     file = environ.get(VARIABLE)
     if not file:
         return
-    words = ErrorReport(
-        kind=type(error).__name__,
-        message=error.what[:_LONGEST],  # Kubernetes cuts a termination message at 4,096 bytes
-        remedy=error.remedy[:_LONGEST],
-        retryable=error.retryable,
-        at=now.isoformat(),
-    )
+    # Kubernetes cuts a termination message at 4,096 bytes.
+    short = {"message": error.what[:_LONGEST], "remedy": error.remedy[:_LONGEST]}
+    words = replace(ErrorReport.of(error, now), **short)
     with suppress(OSError):  # a full disk may be the very error
         Path(file).write_text(json.dumps(asdict(words)), encoding="utf-8")
 

@@ -19,8 +19,8 @@ from ingest_platform.adapters.alerts.outbox import Outbox
 from ingest_platform.adapters.contact_store import ContactStore
 from ingest_platform.adapters.objects import ObjectStore
 from ingest_platform.drivers.health_server import HealthServer
-from ingest_platform.drivers.heartbeat import Progress
 from ingest_platform.drivers.metrics import DriverMetrics
+from ingest_platform.drivers.progress import Progress
 from ingest_platform.drivers.supervisor_watch import SupervisorWatch
 from ingest_platform.errors import IngestError
 from ingest_platform.model.status import Status

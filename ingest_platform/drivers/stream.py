@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.kafka_lag import LagProbe
@@ -31,28 +31,30 @@ from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.adapters.termination import leave_last_words
+from ingest_platform.drivers.batches import Batches
 from ingest_platform.drivers.diagnostics import Diagnostics, set_up_logging
 from ingest_platform.drivers.failures import classify
-from ingest_platform.drivers.heartbeat import Heartbeat, Progress, jvm_report, trigger_seconds
+from ingest_platform.drivers.heartbeat import Heartbeat
+from ingest_platform.drivers.jvm import jvm_report, trigger_seconds
 from ingest_platform.drivers.monitor import Monitor, alerts_of
+from ingest_platform.drivers.pipeline import Pipeline
 from ingest_platform.drivers.preparation import Prepared, prepare
+from ingest_platform.drivers.progress import Progress
 from ingest_platform.drivers.query import Query
 from ingest_platform.errors import IngestError, LeaseLostError
 from ingest_platform.maintain.auto_compaction.stream_compaction import StreamCompaction
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
-from ingest_platform.model.status import ErrorReport, JvmReport, Status
+from ingest_platform.model.status import JvmReport, Status
 from ingest_platform.spark.client_mode import client_mode_conf
 from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spark.session import open_session
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment, StreamSpec, load_spec
 from ingest_platform.spec.alerts import AlertsSpec
-from ingest_platform.stream.batch import BatchWriter, StreamContext
+from ingest_platform.spec.environment import log_root
+from ingest_platform.stream.batch import BatchWriter
 from ingest_platform.stream.checkpoint import Checkpoint
-from ingest_platform.stream.decode import decode
-from ingest_platform.stream.footers import footer_reader
 from ingest_platform.stream.log_checkpoint import LogCheckpointer
-from ingest_platform.stream.source import kafka_options, read_ranges, read_stream
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +83,7 @@ def run_stream(spec: StreamSpec, environ: Mapping[str, str], options: Options) -
 
 
 class StreamDriver:
-    """One stream's driver. The batch thread is Spark's; `run` is the main thread."""
+    """One stream's driver. `run` is the main thread; the batches are on one of Spark's."""
 
     def __init__(self, spec: StreamSpec, environ: Mapping[str, str], options: Options) -> None:
         self._spec, self._environ, self._options = spec, environ, options
@@ -93,8 +95,7 @@ class StreamDriver:
         self._checkpoint = Checkpoint(self._objects, f"streams/{spec.name}/checkpoint")
         self._end_reason: str | None = None
         self._end_asked = threading.Event()
-        self._failure: BaseException | None = None
-        self._writer: BatchWriter | None = None
+        self._batches: Batches | None = None
         self._said_last_word = False
         self._observe: Callable[[Status], None] = lambda _: None
 
@@ -123,20 +124,9 @@ class StreamDriver:
                 # Before the JVM ends, which takes a second that a successor need not wait for.
                 self._last_word(lease, status, progress)
         except BaseException as error:
-            if self._end_asked.is_set() and not isinstance(self._failure or error, IngestError):
-                # Mostly a signal to the whole process group, which ended the JVM too. The batch is
-                # as any that a kill interrupts: the next driver repeats it.
-                log.warning("the last batch was interrupted: %s", self._failure or error)
-                progress.turn(
-                    StreamState.STOPPED, f"{self._end_reason}; the last batch was cut off"
-                )
-                return
-            where = f"stream {self._spec.name}"
-            failure = diagnostics.out_of_memory(begun, where) or classify(
-                self._failure or error, where=where
-            )
-            self._report_failure(progress, failure)
-            raise failure from error
+            failure = self._fault(error, begun, progress, diagnostics)
+            if failure:
+                raise failure from error
         finally:
             self._last_word(lease, status, progress)
             monitor.close()
@@ -146,7 +136,6 @@ class StreamDriver:
         return self._leases.take(f"{socket.gethostname()}:{os.getpid()}", "stream", _now())
 
     def _session(self, diagnostics: Diagnostics):  # noqa: ANN202  (a context manager of SparkSession)
-        paths = (self._spec.table.path, self._spec.table.quarantine, self._spec.root)
         conf = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
         if self._spec.root.startswith("s3a://"):
             conf |= S3_CHECKPOINTS
@@ -156,7 +145,7 @@ class StreamDriver:
             self._storage,
             app_name=f"ingest-{self._spec.name}",
             environ=self._environ,
-            on_s3=any(path.startswith("s3a://") for path in paths),
+            on_s3=self._spec.on_s3,
             jvm_options=diagnostics.jvm_options(),
         )
 
@@ -169,44 +158,45 @@ class StreamDriver:
         status: StatusStore,
     ) -> None:
         log.info("Spark %s is up", spark.version)
-        tables = prepared.tables(spark)
+        pipeline = Pipeline.open(spark, prepared, self._kafka, self._storage)
         log.info("tables are ready: %s and %s", self._spec.table.path, self._spec.table.quarantine)
-        options = kafka_options(self._spec.source, self._kafka, self._spec.name)
-
-        def decoded(most: int) -> DataFrame:
-            records = read_stream(spark, self._spec.source, options, most, prepared.start)
-            return decode(records, tables.data, self._spec.decode, tables.columns.reserved)
-
         checkpointer = LogCheckpointer(spark, self._spec.table.path)
         compaction = StreamCompaction(
             spark, self._spec, self._storage, self._objects, progress.compacted
         )
+        heartbeat = self._heartbeat(spark, lease, progress, status)
 
-        def on_first_batch() -> BatchWriter:
+        def open_writer() -> BatchWriter:
             session = self._checkpoint.lineage() or ""
-            with progress.lock:
-                progress.base = replace(progress.base, session=session)
-            context = StreamContext(
-                spark=spark,
-                spec=self._spec,
-                schema=tables.data,
-                reserved=tables.columns.reserved,
-                session=session,
-                ranges=self._checkpoint.ranges,
-                reread=lambda ranges: read_ranges(
-                    spark, options, ranges, f"ingest-{self._spec.name}-again"
-                ),
-                read_footer=footer_reader(self._spec.table.path, self._storage),
+            progress.in_session(session)
+            return pipeline.writer(
+                session,
+                self._checkpoint.ranges,
                 committed=checkpointer.committed,
                 fence=lambda: self._fence(lease),
                 lag=progress.lag_after,
-                transform=prepared.transform,
                 reached=self._options.reached,
-                writers=self._spec.table.target_writers or spark.sparkContext.defaultParallelism,
             )
-            return BatchWriter(context, tables.columns.written)
 
-        heartbeat = Heartbeat(
+        self._batches = batches = Batches(
+            open_writer, self._checkpoint.ranges, compaction, progress, heartbeat.soon
+        )
+        progress.turn(StreamState.RUNNING, "reading the topic")
+        heartbeat.start()
+        try:
+            self._query(pipeline, batches, progress).run(
+                self._spec.source.max_offsets_per_trigger,
+                None if self._options.available_now else self._spec.trigger,
+            )
+        finally:
+            compaction.close()
+            checkpointer.close()
+            heartbeat.close()
+
+    def _heartbeat(
+        self, spark: SparkSession, lease: Lease, progress: Progress, status: StatusStore
+    ) -> Heartbeat:
+        return Heartbeat(
             progress,
             status,
             LagProbe(self._kafka, self._spec.source.all_topics),
@@ -217,52 +207,16 @@ class StreamDriver:
             observe=self._observe,
         )
 
-        def on_batch(batch_rows: DataFrame, batch: int) -> None:
-            try:
-                self._writer = self._writer or on_first_batch()
-                ranges = self._checkpoint.ranges(batch)
-                compaction.before_batch()
-                report = self._writer.write(batch_rows, batch)
-                if report:
-                    compaction.committed()
-                    progress.finished(report, ranges)
-                    log.info(
-                        "batch %d: %d rows, %d quarantined, %.2f s, version %s",
-                        batch,
-                        report.rows,
-                        report.quarantined,
-                        report.seconds,
-                        report.table_version,
-                    )
-                else:
-                    with progress.lock:
-                        progress.advance(ranges)
-                heartbeat.soon()
-            except BaseException as error:
-                self._failure = error  # Spark passes on its text only
-                raise
-
-        progress.turn(StreamState.RUNNING, "reading the topic")
-        heartbeat.start()
-        try:
-            Query(
-                name=self._spec.name,
-                checkpoint=self._checkpoint.path,
-                decoded=decoded,
-                on_batch=on_batch,
-                end_asked=self._end_asked,
-                ending=lambda: progress.turn(
-                    StreamState.DRAINING, self._end_reason or "asked to end"
-                ),
-                failed=lambda: self._failure is not None,
-            ).run(
-                self._spec.source.max_offsets_per_trigger,
-                None if self._options.available_now else self._spec.trigger,
-            )
-        finally:
-            compaction.close()
-            checkpointer.close()
-            heartbeat.close()
+    def _query(self, pipeline: Pipeline, batches: Batches, progress: Progress) -> Query:
+        return Query(
+            name=self._spec.name,
+            checkpoint=self._checkpoint.path,
+            decoded=pipeline.decoded,
+            on_batch=batches.write,
+            end_asked=self._end_asked,
+            ending=lambda: progress.turn(StreamState.DRAINING, self._end_reason or "asked to end"),
+            failed=lambda: batches.failure is not None,
+        )
 
     def _fence(self, lease: Lease) -> None:
         if self._leases.superseded(lease):
@@ -289,17 +243,24 @@ class StreamDriver:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._ask_to_end(f"received {signal.Signals(number).name}")
 
-    def _report_failure(self, progress: Progress, failure: IngestError) -> None:
-        state = StreamState.BACKOFF if failure.retryable else StreamState.FAILED
-        progress.turn(state, failure.what)
-        with progress.lock:
-            progress.error = ErrorReport(
-                kind=type(failure).__name__,
-                message=failure.what,
-                remedy=failure.remedy,
-                retryable=failure.retryable,
-                at=_now().isoformat(),
-            )
+    def _fault(
+        self, error: BaseException, begun: float, progress: Progress, diagnostics: Diagnostics
+    ) -> IngestError | None:
+        """What the driver ends with; None if `error` is no more than the way it was asked to end.
+
+        `begun` is when it did, in seconds since 1970.
+        """
+        cause = (self._batches.failure if self._batches else None) or error
+        if self._end_asked.is_set() and not isinstance(cause, IngestError):
+            # Mostly a signal to the whole process group, which ended the JVM too. The batch is as
+            # any that a kill interrupts: the next driver repeats it.
+            log.warning("the last batch was interrupted: %s", cause)
+            progress.turn(StreamState.STOPPED, f"{self._end_reason}; the last batch was cut off")
+            return None
+        where = f"stream {self._spec.name}"
+        failure = diagnostics.out_of_memory(begun, where) or classify(cause, where=where)
+        progress.failed(failure, _now())
+        return failure
 
     def _last_word(self, lease: Lease, status: StatusStore, progress: Progress) -> None:
         # A driver that lost or left its lease must not overwrite what its successor says.
@@ -331,10 +292,9 @@ def _now() -> datetime:
 
 
 def log_dir(name: str, environ: Mapping[str, str]) -> Path:
-    """Where this stream's logs go: beside the launcher's log file, or `.ingest/logs/NAME`."""
+    """Where this stream's logs go: beside the launcher's log file, or below `log_root`."""
     file = environ.get("INGEST_LOG_FILE")
-    root = Path(environ.get("INGEST_LOG_DIR", ".ingest/logs"))
-    return Path(file).parent if file else (root / name).absolute()
+    return Path(file).parent if file else log_root(environ) / name
 
 
 @click.command(help=__doc__)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from typing import Any, Self
 
+from ingest_platform.errors import IngestError
 from ingest_platform.model.states import StreamState
 
 
@@ -140,6 +142,12 @@ class ErrorReport(_Document):
     remedy: str = ""
     retryable: bool = False
     at: str = ""
+
+    @classmethod
+    def of(cls, error: IngestError, now: datetime) -> Self:
+        """The report of an error that was met `now`."""
+        kind = type(error).__name__
+        return cls(kind, error.what, error.remedy, error.retryable, now.isoformat())
 
 
 @dataclass(frozen=True)

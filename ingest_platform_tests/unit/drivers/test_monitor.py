@@ -19,8 +19,9 @@ from ingest_platform.adapters.kafka_admin import KafkaAdmin
 from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.adapters.local_objects import LocalObjects
 from ingest_platform.adapters.status_store import StatusStore
-from ingest_platform.drivers.heartbeat import Heartbeat, Progress
+from ingest_platform.drivers.heartbeat import Heartbeat
 from ingest_platform.drivers.monitor import Monitor
+from ingest_platform.drivers.progress import Progress
 from ingest_platform.drivers.supervisor_watch import SupervisorWatch
 from ingest_platform.model.contact import Contact
 from ingest_platform.model.offsets import Positions
