@@ -15,6 +15,7 @@ from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import KafkaEnvironment
 
 _FETCH_BYTES = 16_384
+_ANSWER_SECONDS = 2.0
 
 
 class LagProbe:
@@ -35,10 +36,8 @@ class LagProbe:
         found = behind(read, self._admin.latest(self._topics))
         return {partition: records for partition, records in found.items() if records}
 
-    def oldest_unread(
-        self, read: Positions, behind: Mapping[str, int], timeout: float = 2.0
-    ) -> datetime | None:
-        """When the oldest unread record was produced; None if no partition answered in time.
+    def oldest_unread(self, read: Positions, behind: Mapping[str, int]) -> datetime | None:
+        """When the oldest unread record was produced; None if no partition answered within 2 s.
 
         Reads one record per partition that is behind, without a consumer group.
 
@@ -49,7 +48,7 @@ class LagProbe:
             TopicPartition(t, p, offset) for t, p, offset in read if behind.get(f"{t}-{p}", 0) > 0
         ]
         try:
-            return self._first_timestamps(lagging, timeout) if lagging else None
+            return self._first_timestamps(lagging) if lagging else None
         except KafkaException as error:
             raise KafkaUnreachableError(
                 f"the oldest unread record cannot be read: {error}",
@@ -63,12 +62,12 @@ class LagProbe:
             self._consumer.close()
             self._consumer = None
 
-    def _first_timestamps(self, lagging: list[TopicPartition], timeout: float) -> datetime | None:
+    def _first_timestamps(self, lagging: list[TopicPartition]) -> datetime | None:
         consumer = self._connected()
         consumer.assign(lagging)
         waiting = {(tp.topic, tp.partition) for tp in lagging}
         oldest: int | None = None
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + _ANSWER_SECONDS
         while waiting and time.monotonic() < deadline:
             for message in consumer.consume(len(waiting), timeout=0.2):
                 place = (str(message.topic()), int(message.partition() or 0))

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from ingest_platform.spec.environment import KafkaEnvironment
 
 _POLL_SECONDS = 0.5
+_OFFSETS = 100
 _SETTINGS = {
     "group.id": "ingest-platform-check",  # never joined: partitions are assigned
     "enable.auto.commit": False,
@@ -49,18 +50,16 @@ def newest_records(
     bounds: Mapping[int, tuple[int, int]],
     *,
     seconds: float,
-    offsets: int = 100,
 ) -> Sample:
-    """Read the last `offsets` offsets of each partition, for `seconds` at most.
+    """Read the last 100 offsets of each partition, for `seconds` at most.
 
     Args:
         kafka: The cluster.
         topic: The topic.
         bounds: First offset, and the one after the last, by partition.
         seconds: How long to wait for all of them; what was seen until then counts.
-        offsets: How far back to look.
     """
-    starts = {p: max(begin, end - offsets) for p, (begin, end) in bounds.items() if end > begin}
+    starts = {p: max(begin, end - _OFFSETS) for p, (begin, end) in bounds.items() if end > begin}
     sample, seen = Sample(), dict.fromkeys(starts, 0)
     if not starts:
         return sample

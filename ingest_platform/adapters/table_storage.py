@@ -60,15 +60,9 @@ class TableStorage(Protocol):
         ...
 
 
-def table_storage(
-    path: str,
-    storage: StorageEnvironment,
-    *,
-    per_second: int,
-    sleep: Callable[[float], None] = time.sleep,
-) -> TableStorage:
+def table_storage(path: str, storage: StorageEnvironment, *, per_second: int) -> TableStorage:
     """The storage of the table at `path`, deleting `per_second` files at most."""
-    pace = Pace(per_second, sleep=sleep)
+    pace = Pace(per_second)
     if path.startswith("s3a://"):
         return S3TableStorage(path, storage, pace)
     return LocalTableStorage(Path(path), pace)

@@ -14,7 +14,7 @@ from ingest_platform.embedded.leftovers import owned_by
 from ingest_platform.model.status import RunsAt
 
 # A driver obeys SIGTERM within 30 s.
-DRAIN_SECONDS = 30.0
+_DRAIN_SECONDS = 30.0
 
 _MODULES = b"ingest_platform.drivers."
 _POLL_SECONDS = 0.1
@@ -34,8 +34,8 @@ def drivers_of(folder: Path) -> list[RunsAt]:
     return found
 
 
-def drain_all(folder: Path, seconds: float = DRAIN_SECONDS) -> int:
-    """Let the drivers finish their batches and exit; kill what has not after `seconds`.
+def drain_all(folder: Path) -> int:
+    """Let the drivers finish their batches and exit; kill what has not after 30 s.
 
     Returns:
         How many had to be killed.
@@ -44,7 +44,7 @@ def drain_all(folder: Path, seconds: float = DRAIN_SECONDS) -> int:
     drivers = drivers_of(folder)
     for driver in drivers:
         launcher.drain(driver)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _DRAIN_SECONDS
     while any(launcher.alive(driver) for driver in drivers) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     late = sum(bool(launcher.alive(driver)) for driver in drivers)

@@ -21,8 +21,3 @@ class DataFile:
     partition: Partition
     bytes: int
     modified_ms: int
-
-
-def partition_text(partition: Partition) -> str:
-    """For messages: `hour=2026-01-31-12`, or `the table` where there are no partitions."""
-    return "/".join(f"{column}={value}" for column, value in partition) or "the table"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ingest_platform import errors
@@ -12,11 +12,11 @@ from ingest_platform.adapters import log_files, termination
 from ingest_platform.adapters.launcher import Launch
 from ingest_platform.errors import IngestError, ServiceStartError
 
-JOB = (sys.executable, "-m", "ingest_platform.drivers.repair")
+_JOB = (sys.executable, "-m", "ingest_platform.drivers.repair")
 _TAIL_LINES = 5
 
 
-def removal_process(launch: Launch, command: Sequence[str] = JOB) -> Callable[[int], None]:
+def removal_process(launch: Launch) -> Callable[[int], None]:
     """A function that runs the job under a lease generation, and waits for its end.
 
     Its output goes to `repair/driver.log` in the folder of the stream's logs.
@@ -28,7 +28,7 @@ def removal_process(launch: Launch, command: Sequence[str] = JOB) -> Callable[[i
         arguments = [str(launch.spec_path), "--name", launch.name, "--generation", str(generation)]
         with log.open("ab") as output:
             done = subprocess.run(
-                [*command, *arguments],
+                [*_JOB, *arguments],
                 env={**launch.env, termination.VARIABLE: str(error_file)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -23,9 +23,9 @@ class Shown:
     alert: bool = False
 
 
-def shown(spec: StreamSpec, seen: Seen, policy: Policy | None = None) -> Shown:
+def shown(spec: StreamSpec, seen: Seen) -> Shown:
     """What to show. The reason is the decision's own, so that none tells another story."""
-    policy = policy or Policy.of(spec.supervision)
+    policy = Policy.of(spec.supervision)
     decision = decide(spec, seen, policy)
     alert = isinstance(decision, GiveUp | Stop) or (
         isinstance(decision, Start | Wait) and decision.alert

@@ -27,7 +27,6 @@ from ingest_platform_tests.faults.supervised import supervised
 from ingest_platform_tests.topic_records import as_records, produce
 
 TURNOVER, RECOVERY = "turnover", "recovery"
-TRIGGER_SECONDS = 1.0
 _SECONDS = 300.0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from ingest_platform.adapters.objects import ObjectStore
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.auto_compaction.in_flight import LISTENERS, Listeners
+from ingest_platform.maintain.auto_compaction.in_flight import LISTENERS
 from ingest_platform.maintain.auto_compaction.markers import MarkerReader
 
 log = logging.getLogger(__name__)
@@ -23,16 +23,8 @@ _POLL_SECONDS: Final = 2.0
 class MarkedDml:
     """DML that was announced with `dml_in_flight`: this process's at once, others' by polling."""
 
-    def __init__(
-        self,
-        objects: ObjectStore,
-        *,
-        listeners: Listeners = LISTENERS,
-        poll_seconds: float = _POLL_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._objects, self._listeners = objects, listeners
-        self._poll_seconds, self._clock = poll_seconds, clock
+    def __init__(self, objects: ObjectStore, *, poll_seconds: float = _POLL_SECONDS) -> None:
+        self._objects, self._poll_seconds = objects, poll_seconds
         self._readers: dict[str, MarkerReader] = {}
         self._lock = threading.Lock()
 
@@ -44,7 +36,7 @@ class MarkedDml:
         """
         with self._lock:
             reader = self._readers.setdefault(table, MarkerReader(self._objects, table))
-            found = reader.in_flight(self._clock())
+            found = reader.in_flight(time.monotonic())
         if found:
             log.info("DML on %s in flight: %s", table, ", ".join(m.by for m in found))
         return bool(found)
@@ -67,7 +59,7 @@ class MarkedDml:
                     log.warning("markers of DML cannot be read: %s", error.what)
 
         poller = threading.Thread(target=poll, name="dml-watch", daemon=True)
-        with self._listeners.listening(table, begun, gone):
+        with LISTENERS.listening(table, begun, gone):
             poller.start()
             try:
                 yield
