@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-import yaml
-
-from ingest_platform.embedded.process import ChildProcess, spawn
-from ingest_platform.spark.classpath import classpath
-from ingest_platform.spark.java import find_java
-from ingest_platform.spec.files import COMPONENT_TYPE
+from ingest_platform.embedded.process import ChildProcess
+from ingest_platform_tests.benchmarks import programs
 from ingest_platform_tests.benchmarks.batches import (
     BatchSource,
     CheckpointClock,
@@ -85,18 +80,16 @@ class PlainScript:
 
     def start(self, job: Job) -> ChildProcess:
         """Start the script under this Python."""
-        java = find_java(os.environ)
-        jars = ",".join(str(jar) for jar in classpath(os.environ, java=java))
-        command = [
-            *(sys.executable, str(_SCRIPTS / "plain_script.py")),
+        script = [
+            str(_SCRIPTS / "plain_script.py"),
             *("--bootstrap-servers", job.bootstrap_servers, "--topic", job.topic),
-            *("--table", str(_table(job)), "--schema", SCHEMA, "--jars", jars),
+            *("--table", str(_table(job)), "--schema", SCHEMA),
             *("--driver-memory", DRIVER_MEMORY, "--progress", str(_progress(job))),
             *("--max-offsets-per-trigger", str(self.max_offsets_per_trigger)),
             *("--snapshot-partitions", str(self.snapshot_partitions)),
             *("--trigger-seconds", str(job.trigger_seconds)),
         ]
-        return _spawn(self.title, command, job, {"JAVA_HOME": str(java.home)})
+        return programs.start_spark_script(self.title, script, job.folder)
 
     def timeline(self, job: Job) -> Timeline:
         """Its Delta log."""
@@ -122,10 +115,7 @@ class Platform:
 
     def start(self, job: Job) -> ChildProcess:
         """Write the spec and start the driver on it."""
-        spec = job.folder / "defs.yaml"
-        spec.write_text(yaml.safe_dump(self._spec(job), sort_keys=False), encoding="utf-8")
-        command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]
-        return _spawn(self.title, command, job, {"INGEST_LOG_DIR": str(job.folder / "logs")})
+        return programs.start_driver(self.title, self._attributes(job), job.folder)
 
     def timeline(self, job: Job) -> Timeline:
         """Its Delta log, with the ledgers."""
@@ -136,26 +126,23 @@ class Platform:
         state = job.folder / "_ingest" / "streams" / _NAME
         return (CheckpointClock(state / "checkpoint"), StatusReports(state / "status.json"))
 
-    def _spec(self, job: Job) -> dict[str, object]:
+    def _attributes(self, job: Job) -> dict[str, object]:
         source = {
             "topic": job.topic,
             "bootstrap_servers": job.bootstrap_servers,
             "max_offsets_per_trigger": self.max_offsets_per_trigger,
         }
         return {
-            "type": COMPONENT_TYPE,
-            "attributes": {
-                "name": _NAME,
-                "source": source,
-                "decode": {"schema": SCHEMA},
-                "table": {
-                    "path": str(_table(job)),
-                    "partition_by": ["hours(event_time)"],
-                    "event_time": "event_time",
-                },
-                "trigger": f"{job.trigger_seconds:g} seconds",
-                "spark": {"driver_memory": DRIVER_MEMORY},
+            "name": _NAME,
+            "source": source,
+            "decode": {"schema": SCHEMA},
+            "table": {
+                "path": str(_table(job)),
+                "partition_by": ["hours(event_time)"],
+                "event_time": "event_time",
             },
+            "trigger": f"{job.trigger_seconds:g} seconds",
+            "spark": {"driver_memory": DRIVER_MEMORY},
         }
 
 
@@ -179,7 +166,7 @@ class Floor:
             *("--folder", str(_table(job)), "--progress", str(_progress(job))),
             *("--records", str(job.records), "--batch", str(self.batch)),
         ]
-        return _spawn(self.title, command, job, {})
+        return programs.start(self.title, command, job.folder)
 
     def timeline(self, job: Job) -> Timeline:
         """Its files."""
@@ -196,12 +183,3 @@ def _table(job: Job) -> Path:
 
 def _progress(job: Job) -> Path:
     return job.folder / "progress.jsonl"
-
-
-def _spawn(
-    title: str, command: Sequence[str], job: Job, variables: Mapping[str, str]
-) -> ChildProcess:
-    # The spill folder too, so that all of a run goes away with its folder.
-    env = {**os.environ, "SPARK_LOCAL_DIRS": str(job.folder / "spill"), **variables}
-    in_folder = ["env", "-C", str(job.folder), *command]
-    return spawn(in_folder, name=title, log=job.folder / "output.log", env=env)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-import yaml
-
-from ingest_platform.embedded.process import ChildProcess, spawn
-from ingest_platform.spark.classpath import classpath
-from ingest_platform.spark.java import find_java
-from ingest_platform.spec.files import COMPONENT_TYPE
+from ingest_platform.embedded.process import ChildProcess
+from ingest_platform_tests.benchmarks import programs
 from ingest_platform_tests.benchmarks.batches import BatchSource, CheckpointClock
 from ingest_platform_tests.benchmarks.contenders.drift_seed import COMPACT_EVERY, VACUUM_EVERY
 
@@ -26,7 +21,6 @@ DRIVER_MEMORY: Final = "1g"  # what leaks shows sooner; both get as much
 # In fast motion: some minutes where the seed has six hours.
 RETENTION: Final = "interval 5 minutes"
 
-_PROJECT: Final = Path(__file__).parents[2]
 _MODULES: Final = "ingest_platform_tests.benchmarks.contenders"
 
 
@@ -84,17 +78,15 @@ class OneDriver:
 
     def start(self, life: Life) -> ChildProcess:
         """Start the script under this Python."""
-        java = find_java(os.environ)
-        jars = ",".join(str(jar) for jar in classpath(os.environ, java=java))
-        command = [
-            *(sys.executable, "-m", f"{_MODULES}.drift_seed"),
+        script = [
+            *("-m", f"{_MODULES}.drift_seed"),
             *("--bootstrap-servers", life.bootstrap_servers, "--topic", life.topic),
-            *("--table", str(life.table), "--schema", SCHEMA, "--jars", jars),
+            *("--table", str(life.table), "--schema", SCHEMA),
             *("--driver-memory", DRIVER_MEMORY, "--retention", RETENTION),
             *("--progress", str(life.folder / "progress.jsonl")),
             *("--max-offsets-per-trigger", str(life.records_a_batch)),
         ]
-        return _spawn(self.title, command, life, {"JAVA_HOME": str(java.home)})
+        return programs.start_spark_script(self.title, script, life.folder)
 
     def clock(self, life: Life) -> BatchSource:
         """Its checkpoint is in the table's folder, as in the seed's script."""
@@ -115,10 +107,7 @@ class DriversApart:
 
     def start(self, life: Life) -> ChildProcess:
         """Write the spec and start the driver on it."""
-        spec = life.folder / "defs.yaml"
-        spec.write_text(yaml.safe_dump(self._spec(life), sort_keys=False), encoding="utf-8")
-        command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]
-        return _spawn(self.title, command, life, {"INGEST_LOG_DIR": str(life.folder / "logs")})
+        return programs.start_driver(self.title, self._attributes(life), life.folder)
 
     def clock(self, life: Life) -> BatchSource:
         """Its checkpoint is beside the table."""
@@ -129,30 +118,27 @@ class DriversApart:
         return _Maintenance(life)
 
     @staticmethod
-    def _spec(life: Life) -> dict[str, object]:
+    def _attributes(life: Life) -> dict[str, object]:
         return {
-            "type": COMPONENT_TYPE,
-            "attributes": {
-                "name": "clicks",
-                "source": {
-                    "topic": life.topic,
-                    "bootstrap_servers": life.bootstrap_servers,
-                    "max_offsets_per_trigger": life.records_a_batch,
-                },
-                "decode": {"schema": SCHEMA},
-                "table": {
-                    "path": str(life.table),
-                    "partition_by": ["hours(event_time)"],
-                    "event_time": "event_time",
-                    "properties": {
-                        "delta.deletedFileRetentionDuration": RETENTION,
-                        "delta.logRetentionDuration": "interval 4 days",
-                    },
-                },
-                "trigger": "0 seconds",
-                "spark": {"driver_memory": DRIVER_MEMORY},
-                "maintenance": {"driver_memory": "1g", "compaction": {"settle": "20 seconds"}},
+            "name": "clicks",
+            "source": {
+                "topic": life.topic,
+                "bootstrap_servers": life.bootstrap_servers,
+                "max_offsets_per_trigger": life.records_a_batch,
             },
+            "decode": {"schema": SCHEMA},
+            "table": {
+                "path": str(life.table),
+                "partition_by": ["hours(event_time)"],
+                "event_time": "event_time",
+                "properties": {
+                    "delta.deletedFileRetentionDuration": RETENTION,
+                    "delta.logRetentionDuration": "interval 4 days",
+                },
+            },
+            "trigger": "0 seconds",
+            "spark": {"driver_memory": DRIVER_MEMORY},
+            "maintenance": {"driver_memory": "1g", "compaction": {"settle": "20 seconds"}},
         }
 
 
@@ -190,7 +176,7 @@ class _Maintenance:
         command = [sys.executable, "-m", f"{_MODULES}.drift_maintenance"]
         self._process = subprocess.Popen(
             [*command, str(folder / "defs.yaml"), str(folder / "logs" / "maintenance")],
-            cwd=_PROJECT,
+            cwd=programs.PROJECT,
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -221,16 +207,3 @@ def running(form: Form, life: Life) -> Iterator[tuple[ChildProcess, Upkeep]]:
             yield child, upkeep
     finally:
         child.stop()
-
-
-def _spawn(
-    title: str, command: Sequence[str], life: Life, variables: dict[str, str]
-) -> ChildProcess:
-    more = {"SPARK_LOCAL_DIRS": str(life.folder / "spill"), "PYTHONPATH": str(_PROJECT)}
-    # In its own folder, where whoever attaches to its JVM leaves a file for a moment.
-    return spawn(
-        ["env", "-C", str(life.folder), *command],
-        name=title,
-        log=life.folder / "output.log",
-        env={**os.environ, **more, **variables},
-    )
