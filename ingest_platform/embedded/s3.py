@@ -91,6 +91,15 @@ class S3Server:
             ):
                 raise
 
+    def environment(self) -> dict[str, str]:
+        """The variables that point the platform, and any AWS SDK, at this server."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+        }
+
     def stop(self) -> None:
         """End it within 5 s. Idempotent; the data stays."""
         self.child.stop(STOP_SECONDS)

@@ -35,10 +35,7 @@ class Services:
         """The variables that point the platform at these services; the credentials are fixed."""
         return {
             "KAFKA_BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers,
-            "AWS_ENDPOINT_URL": self.s3.endpoint,
-            "AWS_ACCESS_KEY_ID": self.s3.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.s3.secret_key,
-            "AWS_REGION": self.s3.region,
+            **self.s3.environment(),
             "INGEST_LAKE": f"s3a://{BUCKET}",
         }
 

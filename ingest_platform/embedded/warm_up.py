@@ -80,9 +80,7 @@ def _run(folder: Path, environ: Mapping[str, str], console: Console | None) -> N
         settings = {
             **environ,
             "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-            "AWS_ENDPOINT_URL": s3.endpoint,
-            "AWS_ACCESS_KEY_ID": s3.access_key,
-            "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+            **s3.environment(),
             "INGEST_LOG_DIR": str(folder / "logs"),
         }
         command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]

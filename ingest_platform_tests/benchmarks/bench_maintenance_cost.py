@@ -109,12 +109,7 @@ def measure_requests(
 ) -> dict[str, dict[str, int]]:
     """Requests of each step; books them, and those of an hour."""
     with start_s3(folder / "s3", env=os.environ, bucket=BUCKET) as s3:
-        environ = {
-            "AWS_ENDPOINT_URL": s3.endpoint,
-            "AWS_ACCESS_KEY_ID": s3.access_key,
-            "AWS_SECRET_ACCESS_KEY": s3.secret_key,
-            "AWS_REGION": s3.region,
-        }
+        environ = s3.environment()
         with CountingProxy(s3.endpoint) as proxy:
             lake = Lake(proxy, environ)
             lake.fill(settings.files)

@@ -84,10 +84,7 @@ def measure(
         log=run / "output.log",
         env={
             **os.environ,
-            "AWS_ENDPOINT_URL": s3.endpoint,
-            "AWS_ACCESS_KEY_ID": s3.access_key,
-            "AWS_SECRET_ACCESS_KEY": s3.secret_key,
-            "AWS_REGION": s3.region,
+            **s3.environment(),
             "SPARK_LOCAL_DIRS": str(run / "spill"),
         },
     )
