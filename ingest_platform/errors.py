@@ -10,6 +10,7 @@ IngestError
 ├── EnvironmentFault    exit 3   the world around the process is not as it must be
 │   ├── RetryableFault           heals by itself: back off and try again
 │   │   ├── KafkaUnreachableError
+│   │   │   └── KafkaDeniedError     brokers answer, but refuse the login or the encryption
 │   │   ├── OutOfMemoryFault     the JVM ended for want of memory: repeated, it is told as failing
 │   │   └── StorageUnavailableError
 │   ├── JavaNotFoundError
@@ -102,6 +103,13 @@ class RetryableFault(EnvironmentFault):
 
 class KafkaUnreachableError(RetryableFault):
     """No broker answered."""
+
+
+class KafkaDeniedError(KafkaUnreachableError):
+    """The brokers refused the login, or the connection's encryption did not come about.
+
+    Retryable as well: where logins are checked by another service, its outage looks the same.
+    """
 
 
 class OutOfMemoryFault(RetryableFault):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # importing Spark takes longer than many a test
 
 _SERVERS = {"kafka", "s3_server"}
 
+KAFKA_LOGIN = ("ingest", "br0ker-s3cret")  # for the broker's second port
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need a server are slow, so that `make test-fast` needs no Java and no jars."""
@@ -78,7 +80,8 @@ class S3Bucket:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """The run's broker. A test that kills or stops a broker starts one of its own."""
-    with start_kafka(tmp_path_factory.mktemp("kafka"), env=os.environ) as server:
+    folder = tmp_path_factory.mktemp("kafka")
+    with start_kafka(folder, env=os.environ, login=KAFKA_LOGIN) as server:
         yield server
 
 

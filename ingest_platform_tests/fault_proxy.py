@@ -120,6 +120,8 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self.requests: deque[tuple[str, str, int | str]] = deque(maxlen=10_000)
         """Method, target, and status or fault of each request, oldest first."""
+        self.answered_as: dict[int, int] = {}
+        """Statuses of the server that clients get another one for, with an empty body."""
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.proxy = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
@@ -233,7 +235,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._reset()
             else:
                 self._note(status)
-                self._respond(status, headers, content)
+                instead = proxy.answered_as.get(status)
+                if instead is None:
+                    self._respond(status, headers, content)
+                else:
+                    self._respond(instead, [], b"")
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_request  # noqa: N815
 

@@ -15,7 +15,12 @@ from confluent_kafka.admin import (
     OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
 )
 
-from ingest_platform.errors import IngestError, KafkaUnreachableError, TopicMissingError
+from ingest_platform.errors import (
+    IngestError,
+    KafkaDeniedError,
+    KafkaUnreachableError,
+    TopicMissingError,
+)
 from ingest_platform.model.offsets import Positions
 from ingest_platform.spec.environment import KafkaEnvironment
 
@@ -24,6 +29,13 @@ _MISSING = {
     KafkaError._UNKNOWN_TOPIC,  # librdkafka's own code for the same
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
+}
+_REFUSED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
 _QUIET = {
     "log_level": 0,  # librdkafka writes to stderr; what matters arrives as an error
@@ -45,14 +57,17 @@ class Retention:
 class KafkaAdmin:
     """Read-only questions to one cluster.
 
-    Every method raises `KafkaUnreachableError` when no broker answers in `timeout` seconds, and
-    `TopicMissingError` for a topic that does not exist or that this principal may not see.
+    Every method raises `KafkaUnreachableError` when no broker answers in `timeout` seconds,
+    `KafkaDeniedError` when one answers but refuses the login, and `TopicMissingError` for a topic
+    that does not exist or that this principal may not see.
     """
 
     def __init__(self, kafka: KafkaEnvironment, timeout: float = 10.0) -> None:
         self._timeout = timeout
         self._servers = kafka.bootstrap_servers
-        self._client = AdminClient({**kafka.client_options(), **_QUIET})
+        self._refusal: str | None = None
+        options: dict[str, Any] = {**kafka.client_options(), **_QUIET, "error_cb": self._note}
+        self._client = AdminClient(options)
 
     def exists(self, topic: str) -> bool:
         """Whether the topic exists and may be seen."""
@@ -103,8 +118,14 @@ class KafkaAdmin:
     def _answers(self, asked: Mapping[Any, Future[Any]]) -> dict[Any, Any]:
         return {key: future.result(timeout=self._timeout + 1) for key, future in asked.items()}
 
+    def _note(self, error: KafkaError) -> None:
+        """A refused login only reaches this callback; the request itself just times out."""
+        if error.code() in _REFUSED:
+            self._refusal = error.str()
+
     @contextmanager
     def _errors_of(self, topic: str) -> Iterator[None]:
+        self._refusal = None
         try:
             yield
         except TimeoutError as error:
@@ -114,6 +135,7 @@ class KafkaAdmin:
 
     def _error(self, error: KafkaError, topic: str) -> IngestError:
         if error.code() not in _MISSING:
+            self._note(error)
             return self._unreachable(error.str())
         return TopicMissingError(
             f"topic {topic!r} does not exist, or these credentials may not see it",
@@ -122,6 +144,13 @@ class KafkaAdmin:
         )
 
     def _unreachable(self, reason: str) -> KafkaUnreachableError:
+        self._client.poll(0)  # calls `_note`
+        if self._refusal is not None:
+            return KafkaDeniedError(
+                f"Kafka refuses the login: {self._refusal}",
+                where=self._servers,
+                remedy="check user, password, mechanism and CA file (KAFKA_SASL_*, KAFKA_SSL_*)",
+            )
         return KafkaUnreachableError(
             f"Kafka does not answer: {reason}",
             where=self._servers,

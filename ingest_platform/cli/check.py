@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import click
 from rich.console import Console
@@ -15,9 +16,11 @@ from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.specs import alert_settings, find, read_deployment
 from ingest_platform.errors import SpecError
 from ingest_platform.maintain.preflight.alerts import check_alerts
-from ingest_platform.maintain.preflight.findings import Finding, Group, Level, exit_code, of_error
-from ingest_platform.maintain.preflight.run import here, run_checks
+from ingest_platform.maintain.preflight.findings import Finding, exit_code, of_error
+from ingest_platform.maintain.preflight.kinds import Group, Level
+from ingest_platform.maintain.preflight.run import Surroundings, here, run_checks
 from ingest_platform.spec import StreamSpec
+from ingest_platform.steer.resumption import resumption
 
 _MARKS = {Level.OK: ("ok     ", "green"), Level.WARNING: ("warning", "yellow")}
 _MARKS[Level.ERROR] = ("error  ", "bold red")
@@ -50,7 +53,7 @@ def check(names: tuple[str, ...], quiet: bool, timeout: float, as_json: bool) ->
     wrong, 3 the environment is, 4 data is lost or would be.
     """  # noqa: D301 - click's mark for a block to keep
     specs, broken = _specs(names)
-    findings = [*broken, *run_checks(specs, here(os.environ, timeout)), *_alerts()]
+    findings = [*broken, *run_checks(specs, _world(timeout)), *_alerts()]
     code = exit_code(findings)
     if as_json:
         listed = [f.to_dict() for f in findings if not (quiet and f.level is Level.OK)]
@@ -58,6 +61,10 @@ def check(names: tuple[str, ...], quiet: bool, timeout: float, as_json: bool) ->
     else:
         _show(findings, stdout_console(), quiet=quiet)
     click.get_current_context().exit(code)
+
+
+def _world(timeout: float) -> Surroundings:
+    return here(os.environ, partial(resumption, environ=os.environ), timeout)
 
 
 def _specs(names: tuple[str, ...]) -> tuple[list[StreamSpec], list[Finding]]:

@@ -41,6 +41,8 @@ def list_rejected(name: str, reason: str | None, samples: int, as_json: bool) ->
     Examples:
       ingest-platform quarantine list clicks --reason undecodable --samples 10
       ingest-platform quarantine list clicks --json | jq '.groups[] | {reason, detail, records}'
+
+    Exit code 0, whether anything was rejected or not.
     """  # noqa: D301 - click's mark for a block to keep
     spec = find(name, os.environ).spec
     storage = StorageEnvironment.from_env(os.environ)
@@ -70,7 +72,8 @@ def replay(name: str, as_json: bool) -> None:
       ingest-platform quarantine replay clicks
       ingest-platform audit clicks --data           # each offset is still there once
 
-    Exit code 2 while a repair is under way.
+    Exit code 0 if it came to its end, whatever is left; 2 while a repair is under way; 3 if the
+    environment failed: call it again.
     """  # noqa: D301 - click's mark for a block to keep
     found = find(name, os.environ)
     # Spark takes seconds to import: paid only by those who use it.

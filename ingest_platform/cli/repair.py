@@ -163,23 +163,28 @@ def apply(
 
 @repair.command()
 @click.argument("name")
-def abandon(name: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def abandon(name: str, as_json: bool) -> None:
     """Give up an open repair that has changed nothing in the table yet.
 
     \b
     Example:
       ingest-platform repair abandon clicks
 
-    Exit code 4 if rows are out already: then it can only be finished, with `repair apply`.
+    Exit code 0 if none is open any more; 4 if rows are out already: then it can only be finished,
+    with `repair apply`.
     """  # noqa: D301 - click's mark for a block to keep
-    steering = Steering(name, quiet=False)
+    steering = Steering(name, quiet=as_json)
     patient = _patient(steering)
     current = patient.journal.open_repair()
-    if current is None:
-        click.echo(f"{patient.spec.name}: no repair is open")
-        return
-    _repairing(steering, patient, None).abandon(current)
-    click.echo(f"{patient.spec.name}: repair {current.record.repair} is given up")
+    if current is not None:
+        _repairing(steering, patient, None).abandon(current)
+    number = current.record.repair if current else None
+    if as_json:
+        click.echo(json.dumps({"name": patient.spec.name, "abandoned": number}))
+    else:
+        done = f"repair {number} is given up" if number else "no repair is open"
+        click.echo(f"{patient.spec.name}: {done}")
 
 
 def _patient(steering: Steering) -> Patient:

@@ -28,6 +28,8 @@ def run(path: Path, name: str | None, available_now: bool, log_json: bool, debug
       ingest-platform stream run ingest_platform/defs/clicks --available-now
 
     Ends on SIGTERM or Ctrl-C after the current batch, within 30 seconds.
+
+    Exit code 0 after a drain or a signal; else that of the error: 2 spec, 3 environment, 4 data.
     """  # noqa: D301 - click's mark for a block to keep
     from ingest_platform.drivers.diagnostics import set_up_logging  # noqa: PLC0415
     from ingest_platform.drivers.monitor import alerts_of  # noqa: PLC0415
@@ -58,9 +60,16 @@ _within = click.option(
 def start(name: str, within: float, as_json: bool) -> None:
     """Start the driver of NAME on this host, detached, and wait until it is healthy.
 
-    Nothing happens if it runs; a paused stream is not started (exit code 2). Exit code 3 or 4 if
-    the driver ended, with its own error.
-    """
+    Nothing happens if it runs.
+
+    \b
+    Examples:
+      ingest-platform stream start clicks
+      ingest-platform stream start clicks --within 600 --json
+
+    Exit code 0 if it is healthy; 2 if the stream is paused; else the driver's own error: 2 spec,
+    3 environment, 4 data.
+    """  # noqa: D301 - click's mark for a block to keep
     _steering(name, as_json=as_json).start(within).show(as_json=as_json)
 
 
@@ -71,9 +80,14 @@ def start(name: str, within: float, as_json: bool) -> None:
 def drain(name: str, reason: str, as_json: bool) -> None:
     """Let the driver of NAME finish its batch and exit, and wait for that.
 
-    A running supervisor then starts another one; `pause` keeps the stream stopped. Exit code 3 if
-    the driver does not end in time.
-    """
+    A running supervisor then starts another one; `pause` keeps the stream stopped.
+
+    \b
+    Example:
+      ingest-platform stream drain clicks --reason "new schema"
+
+    Exit code 0 if no driver is there any more, 3 if it does not end in time.
+    """  # noqa: D301 - click's mark for a block to keep
     steering = _steering(name, as_json=as_json)
     patience = steering.spec.supervision.drain_within.total_seconds()
     steering.drain(patience, reason).show(as_json=as_json)
@@ -88,7 +102,13 @@ def restart(name: str, reason: str, within: float, as_json: bool) -> None:
     """Drain the driver of NAME, and start its successor on this host.
 
     A driver that does not drain in time is ended: its open batch is repeated, nothing is lost.
-    """
+
+    \b
+    Example:
+      ingest-platform stream restart clicks --reason "decode mended"
+
+    Exit codes as for `start`.
+    """  # noqa: D301 - click's mark for a block to keep
     steering = _steering(name, as_json=as_json)
     patience = steering.spec.supervision.drain_within.total_seconds()
     steering.restart(patience, within, reason).show(as_json=as_json)
@@ -102,7 +122,13 @@ def pause(name: str, reason: str, as_json: bool) -> None:
     """Want no driver of NAME until `resume`; the pause survives restarts of everything.
 
     The driver finishes its batch and exits by itself within half a minute.
-    """
+
+    \b
+    Example:
+      ingest-platform stream pause clicks --reason "broker move, until 18:00"
+
+    Exit code 0, also if it was paused already (whose pause it is, is told).
+    """  # noqa: D301 - click's mark for a block to keep
     _steering(name, as_json=as_json).pause(reason).show(as_json=as_json)
 
 
@@ -110,7 +136,14 @@ def pause(name: str, reason: str, as_json: bool) -> None:
 @click.argument("name")
 @_json
 def resume(name: str, as_json: bool) -> None:
-    """Take back the pause of NAME."""
+    """Take back the pause of NAME; a running supervisor then starts it.
+
+    \b
+    Example:
+      ingest-platform stream resume clicks
+
+    Exit code 0, also if it was not paused.
+    """  # noqa: D301 - click's mark for a block to keep
     _steering(name, as_json=as_json).resume().show(as_json=as_json)
 
 

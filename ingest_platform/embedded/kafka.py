@@ -44,11 +44,13 @@ class KafkaServer:
     Attributes:
         bootstrap_servers: What clients connect to.
         child: The process; tests signal it.
+        login_servers: What clients connect to that log in; None without a `login`.
     """
 
     bootstrap_servers: str
     child: ChildProcess
     _claim: IO[str]
+    login_servers: str | None = None
 
     def stop(self) -> None:
         """End it within 15 s. Idempotent; the data stays."""
@@ -70,6 +72,7 @@ def start_kafka(
     env: Mapping[str, str],
     port: int | None = None,
     heap: str = "512m",
+    login: tuple[str, str] | None = None,
     console: Console | None = None,
 ) -> KafkaServer:
     """Start a broker on the data below `folder`, made if it is not there.
@@ -81,6 +84,7 @@ def start_kafka(
         env: Where to look for Java and the jar cache.
         port: Port for clients; a free one, kept for the next start, if not given.
         heap: Heap limit in Java's notation. The process takes about 470 MB with 512m.
+        login: User and password of a second port, where clients log in (SASL_PLAINTEXT, PLAIN).
         console: Shows progress while jars are downloaded.
 
     Raises:
@@ -95,10 +99,12 @@ def start_kafka(
     try:
         ports = choose_ports(
             folder / "ports.json",
-            {"broker": port, "controller": None},
+            {"broker": port, "controller": None, **({"login": None} if login else {})},
             rng=random.Random(),  # noqa: S311
         )
         config = _write_config(folder, ports["broker"], ports["controller"])
+        if login:
+            _add_login(config, ports, *login)
         _format_once(java, jars, folder, config)
         child = _spawn_broker(java, jars, folder, config, heap)
         address = f"{LOOPBACK}:{ports['broker']}"
@@ -108,7 +114,8 @@ def start_kafka(
     except BaseException:
         claimed.close()
         raise
-    return KafkaServer(address, child, claimed)
+    login_servers = f"{LOOPBACK}:{ports['login']}" if login else None
+    return KafkaServer(address, child, claimed, login_servers)
 
 
 def _spawn_broker(
@@ -150,6 +157,25 @@ def _write_config(folder: Path, port: int, controller_port: int) -> Path:
     path = folder / "server.properties"
     path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
     return path
+
+
+def _add_login(config: Path, ports: Mapping[str, int], user: str, password: str) -> None:
+    """A second listener; a later line of the file replaces an earlier one."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    broker, control = (f"{LOOPBACK}:{ports[name]}" for name in ("broker", "controller"))
+    clients = f"PLAINTEXT://{broker},LOGIN://{LOOPBACK}:{ports['login']}"
+    settings = {
+        "listeners": f"{clients},CONTROLLER://{control}",
+        "advertised.listeners": clients,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "LOGIN:SASL_PLAINTEXT",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": (
+            f'{module} required user_{user}="{password}";'
+        ),
+    }
+    with config.open("a", encoding="utf-8") as file:
+        file.writelines(f"{key}={value}\n" for key, value in settings.items())
 
 
 def _format_once(java: Java, jars: Sequence[Path], folder: Path, config: Path) -> None:

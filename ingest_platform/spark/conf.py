@@ -203,8 +203,12 @@ def _s3_credentials(storage: StorageEnvironment) -> dict[str, str]:
     return conf
 
 
-def refuse_unsafe(user: Mapping[str, str]) -> None:
+def refuse_unsafe(user: Mapping[str, str], where: str = "spark.conf") -> None:
     """Refuse settings that would let two drivers lose each other's commits.
+
+    Args:
+        user: Settings by their names, with or without `spark.hadoop.`.
+        where: What set them, for the message.
 
     Raises:
         SpecError: Naming the first of them.
@@ -215,8 +219,8 @@ def refuse_unsafe(user: Mapping[str, str]) -> None:
         if changes_safety or log_store or _by_another_name(key, value.strip().lower()):
             raise SpecError(
                 f"{key}={value} would let two drivers lose each other's commits",
-                where="spark.conf",
-                remedy=f"remove it; the platform sets {SAFETY.get(key, 'what commits need')} itself",
+                where=where,
+                remedy=f"remove it; the platform sets {SAFETY.get(key, 'what is needed')} itself",
             )
 
 

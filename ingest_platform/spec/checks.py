@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from ingest_platform.spec.fields import Frozen
+from ingest_platform.spec.fields import Duration, Frozen
 
 
 class ChecksSpec(Frozen):
@@ -26,6 +27,12 @@ class ChecksSpec(Frozen):
     )
     small_files_fail: int = Field(
         default=50_000, gt=0, description="So many, and readers of the table suffer."
+    )
+
+    topic_retention: Duration = Field(
+        default=timedelta(hours=72),
+        description="`ingest-platform check` warns when the topic keeps records for less: what "
+        "fails on Friday evening can be mended on Monday.",
     )
 
     @model_validator(mode="after")

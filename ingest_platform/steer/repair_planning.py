@@ -41,6 +41,7 @@ from ingest_platform.model.account import RepairRecord, repair_app_id
 from ingest_platform.model.offsets import Positions
 from ingest_platform.model.repair import Finding, Removal, RepairPlan, Symptom, Wishes
 from ingest_platform.spec import StorageEnvironment, StreamSpec
+from ingest_platform.steer.resumption import disagreement
 from ingest_platform.stream.checkpoint import Checkpoint
 
 _DATA_KINDS = {Kind.DATA_MISSING, Kind.DATA_DOUBLED, Kind.DATA_UNCLAIMED, Kind.DATA_SURPLUS}
@@ -209,16 +210,11 @@ def _with_expired(
 
 def _of_checkpoint(patient: Patient) -> Iterator[Finding]:
     """The driver's own questions to checkpoint and table."""
-    checkpoint, name = patient.checkpoint, patient.spec.name
+    name = patient.spec.name
     account = newest_account(TableLog(patient.spec.table.path, patient.storage), name)
-    try:
-        checkpoint.verify()
-        if isinstance(account, RepairRecord):
-            checkpoint.begins_at(account.start)
-        else:
-            checkpoint.agree_with(account, name)
-    except CheckpointDamagedError as error:
-        yield Finding(Symptom.CHECKPOINT, error.what)
+    problem = disagreement(patient.checkpoint, account, name)
+    if problem is not None:
+        yield Finding(Symptom.CHECKPOINT, problem.what)
 
 
 def _of_report(report: AuditReport) -> Iterator[Finding]:

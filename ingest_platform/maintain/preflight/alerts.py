@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from ingest_platform.adapters.alerts.channels import sender, variables
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.preflight.findings import Finding, Group, Level, of_error, ok
+from ingest_platform.maintain.preflight.findings import Finding, of_error, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.spec.alerts import AlertsSpec, ChannelSpec, WebhookChannel, channel_name
 
 _UNTOLD = "nobody would be told when a stream needs a person"
@@ -27,6 +28,7 @@ def check_alerts(spec: AlertsSpec | IngestError, environ: Mapping[str, str]) -> 
         yield Finding(
             Level.WARNING,
             Group.ALERTS,
+            Kind.NO_CHANNEL,
             "no alert channel is configured",
             _UNTOLD,
             "declare channels in a defs.yaml of type ingest_platform.Alerts (docs/spec.md)",
@@ -44,7 +46,8 @@ def _channel(channel: ChannelSpec, environ: Mapping[str, str]) -> Iterator[Findi
     try:
         sender(channel, environ)
     except IngestError as error:
-        yield of_error(Group.ALERTS, error, f"the channel {name} would stay silent")
+        why = f"the channel {name} would stay silent"
+        yield of_error(Group.ALERTS, error, why, kind=Kind.CHANNEL_INCOMPLETE)
         return
     for variable in variables(channel):
         url = urlsplit(environ.get(variable, ""))
@@ -53,6 +56,7 @@ def _channel(channel: ChannelSpec, environ: Mapping[str, str]) -> Iterator[Findi
             yield Finding(
                 Level.WARNING,
                 Group.ALERTS,
+                Kind.CHANNEL_IN_THE_CLEAR,
                 f"the address in {variable} is http://",
                 "whoever can see the network can read it, and post in your name",
                 "use the https:// address",

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 
-from ingest_platform.maintain.preflight.findings import Finding, Group, Level, ok
+from ingest_platform.maintain.preflight.findings import Finding, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.spec import StreamSpec
 
 _ASK = "import sys; print(*sys.version_info[:2], sep='.')"
@@ -65,4 +66,4 @@ def _version(python: str) -> str | None:
 
 def _finding(spec: StreamSpec, level: Level, what: str, remedy: str) -> Finding:
     why = "PySpark refuses to run a function on another minor version than it was made on"
-    return Finding(level, Group.VERSIONS, what, why, remedy, spec.name)
+    return Finding(level, Group.VERSIONS, Kind.EXECUTORS_PYTHON, what, why, remedy, spec.name)

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
-from ingest_platform.errors import DataProblem, EnvironmentFault, IngestError, UserError
+from ingest_platform.errors import (
+    CheckpointDamagedError,
+    DataProblem,
+    DiskFullError,
+    EnvironmentFault,
+    IngestError,
+    JarLockError,
+    JavaNotFoundError,
+    KafkaDeniedError,
+    KafkaUnreachableError,
+    LogDamagedError,
+    SpecError,
+    StorageDeniedError,
+    StorageUnavailableError,
+    TopicMissingError,
+    UnsafeStorageError,
+    UserError,
+)
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 
 USER = UserError.exit_code
 ENVIRONMENT = EnvironmentFault.exit_code
 DATA = DataProblem.exit_code
 
-
-class Level(StrEnum):
-    """How bad a finding is; only an error keeps a stream from starting."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class Group(StrEnum):
-    """What a finding is about, in the order in which the groups are shown."""
-
-    SPEC = "spec"
-    VERSIONS = "versions"
-    KAFKA = "kafka"
-    STORAGE = "storage"
-    TABLE = "table"
-    PATHS = "paths"
-    SECRETS = "secrets"
-    CAPACITY = "capacity"
-    ALERTS = "alerts"
+_KINDS: dict[type[IngestError], Kind] = {
+    SpecError: Kind.SPEC,
+    JavaNotFoundError: Kind.JAVA,
+    JarLockError: Kind.VERSIONS,
+    KafkaUnreachableError: Kind.KAFKA_UNREACHABLE,
+    KafkaDeniedError: Kind.KAFKA_DENIED,
+    TopicMissingError: Kind.TOPIC_MISSING,
+    StorageDeniedError: Kind.STORAGE_DENIED,
+    StorageUnavailableError: Kind.STORAGE_UNAVAILABLE,
+    UnsafeStorageError: Kind.CONDITIONAL_WRITES,
+    DiskFullError: Kind.DISK_SPACE,
+    CheckpointDamagedError: Kind.CHECKPOINT,
+    LogDamagedError: Kind.TABLE_LOG,
+    IngestError: Kind.OTHER,  # of a check that is newer than this table
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ class Finding:
     Attributes:
         level: How bad it is.
         group: What it is about.
+        kind: Which finding it is; docs/check.md describes each.
         what: What was found, with the value.
         why: What happens because of it; empty for what is well.
         remedy: What to do; empty for what is well.
@@ -52,6 +64,7 @@ class Finding:
 
     level: Level
     group: Group
+    kind: Kind
     what: str
     why: str = ""
     remedy: str = ""
@@ -65,7 +78,7 @@ class Finding:
 
 def ok(group: Group, what: str, stream: str | None = None) -> Finding:
     """All is well; said so that a reader sees what was checked."""
-    return Finding(Level.OK, group, what, stream=stream)
+    return Finding(Level.OK, group, Kind.OK, what, stream=stream)
 
 
 def of_error(
@@ -73,11 +86,12 @@ def of_error(
     error: IngestError,
     why: str,
     stream: str | None = None,
-    level: Level = Level.ERROR,
+    kind: Kind | None = None,
 ) -> Finding:
-    """An error of the tree, met while checking."""
+    """An error of the tree, met while checking; its class tells the kind, unless `kind` does."""
     what = f"{error.what} ({error.where})" if error.where else error.what
-    return Finding(level, group, what, why, error.remedy, stream, error.exit_code)
+    found = kind or next(_KINDS[cls] for cls in type(error).__mro__ if cls in _KINDS)
+    return Finding(Level.ERROR, group, found, what, why, error.remedy, stream, error.exit_code)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

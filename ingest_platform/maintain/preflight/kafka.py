@@ -11,24 +11,15 @@ from ingest_platform.adapters.kafka_sample import Sample, newest_records
 from ingest_platform.errors import IngestError
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
 from ingest_platform.maintain.preflight.capacity import memory_bytes
-from ingest_platform.maintain.preflight.findings import (
-    DATA,
-    USER,
-    Finding,
-    Group,
-    Level,
-    of_error,
-    ok,
-)
+from ingest_platform.maintain.preflight.findings import DATA, USER, Finding, of_error, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.maintain.topic_bounds import bounds_of, kafka_of
-from ingest_platform.model.status import Status
+from ingest_platform.model.offsets import Positions
 from ingest_platform.spec import StreamSpec
 
 _SAMPLE_SECONDS = 3.0
 _SKEW = timedelta(minutes=1)
 _COPIES = 8  # of a record's bytes: as text, in an envelope, parsed, as columns, and to be written
-
-ENOUGH = timedelta(hours=72)  # a failure on Friday evening can be mended on Monday (seed 003)
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,9 @@ def read_topics(
 def check_topics(
     spec: StreamSpec,
     found: list[TopicFacts | IngestError],
-    status: Status | None,
+    *,
+    rate: float = 0.0,
+    read: Positions | None = None,
     now: datetime | None = None,
     cores: int = 1,
 ) -> Iterator[Finding]:
@@ -76,7 +69,8 @@ def check_topics(
     Args:
         spec: The stream.
         found: From `read_topics`.
-        status: The stream's last status.
+        rate: Records that arrive per second; 0 if that is not known.
+        read: Where the stream goes on.
         now: This machine's clock; dates of records are held against it.
         cores: Tasks that decode at once.
     """
@@ -85,26 +79,28 @@ def check_topics(
             yield of_error(Group.KAFKA, facts, "the stream has nothing to read", spec.name)
             continue
         yield ok(Group.KAFKA, f"topic {facts.topic}: {len(facts.bounds)} partitions", spec.name)
-        yield from _retention(spec, facts, status.input_rows_per_second if status else 0.0)
+        yield from _retention(spec, facts, rate)
         yield from _compaction(spec, facts)
         yield from _sizes(spec, facts, cores)
         if now is not None:
             yield from _future(spec, facts, now)
-        if status is not None:
-            yield from _position(spec, facts, status.offsets.get(facts.topic, {}))
+        if read is not None:
+            yield from _position(spec, facts, read)
 
 
 def _retention(spec: StreamSpec, facts: TopicFacts, rate: float) -> Iterator[Finding]:
     limit = facts.retention.milliseconds
     kept = timedelta(milliseconds=limit) if limit is not None else None
-    if kept is not None and kept < ENOUGH:
+    enough = spec.checks.topic_retention
+    if kept is not None and kept < enough:
         yield Finding(
             Level.WARNING,
             Group.KAFKA,
-            f"topic {facts.topic} keeps records for {_hours(kept)}, less than {_hours(ENOUGH)}",
-            "records that arrive while the stream is down for longer are lost: a weekend",
+            Kind.RETENTION_TIME,
+            f"topic {facts.topic} keeps records for {_hours(kept)}, less than {_hours(enough)}",
+            "records that arrive while the stream is down for longer are lost",
             f"kafka-configs.sh --alter --entity-type topics --entity-name {facts.topic} "
-            f"--add-config retention.ms={int(ENOUGH.total_seconds() * 1000)}",
+            f"--add-config retention.ms={int(enough.total_seconds() * 1000)}",
             spec.name,
         )
     if facts.retention.bytes_per_partition is not None:
@@ -118,14 +114,15 @@ def _retention_of_bytes(spec: StreamSpec, facts: TopicFacts, limit: int, rate: f
     if rate and size:
         lasts = timedelta(seconds=limit * len(facts.bounds) / (rate * size))
         keeps += f", which at {rate:,.0f} records/s of {size:,.0f} bytes lasts {_hours(lasts)}"
-        if lasts >= ENOUGH:
+        if lasts >= spec.checks.topic_retention:
             return ok(Group.KAFKA, keeps, spec.name)
     return Finding(
         Level.WARNING,
         Group.KAFKA,
+        Kind.RETENTION_BYTES,
         keeps,
         "at a higher rate it keeps records for a shorter time, whatever retention.ms says",
-        f"remove retention.bytes, or make sure that it holds {_hours(ENOUGH)} of records",
+        f"remove retention.bytes, or let it hold {_hours(spec.checks.topic_retention)} of records",
         spec.name,
     )
 
@@ -135,6 +132,7 @@ def _compaction(spec: StreamSpec, facts: TopicFacts) -> Iterator[Finding]:
         yield Finding(
             Level.ERROR,
             Group.KAFKA,
+            Kind.COMPACTED,
             f"topic {facts.topic} is compacted, but source.gaps is 'fail'",
             "the first batch with a removed record does not balance and stops the stream",
             "set source.gaps: count, or cleanup.policy=delete",
@@ -145,6 +143,7 @@ def _compaction(spec: StreamSpec, facts: TopicFacts) -> Iterator[Finding]:
         yield Finding(
             Level.ERROR,
             Group.KAFKA,
+            Kind.TRANSACTIONS,
             f"topic {facts.topic} has {facts.sample.gaps} offsets without a record among its "
             "newest: producers use transactions, or it was compacted once",
             "the first batch with such an offset does not balance and stops the stream",
@@ -162,6 +161,7 @@ def _sizes(spec: StreamSpec, facts: TopicFacts, cores: int) -> Iterator[Finding]
         yield Finding(
             Level.WARNING,
             Group.KAFKA,
+            Kind.RECORD_SIZE,
             f"topic {facts.topic} takes records of up to {largest / 1e6:,.1f} MB",
             f"a batch of such records needs {held / 1e6:,.0f} MB of the {heap / 1e6:,.0f} MB heap",
             "raise spark.driver_memory, or lower the topic's max.message.bytes",
@@ -175,6 +175,7 @@ def _future(spec: StreamSpec, facts: TopicFacts, now: datetime) -> Iterator[Find
         yield Finding(
             Level.WARNING,
             Group.KAFKA,
+            Kind.RECORD_CLOCK,
             f"the newest record of {facts.topic} is dated {ahead.total_seconds():,.0f} s ahead of "
             "this machine's clock",
             "lag, freshness and partitions by time mislead people",
@@ -183,9 +184,9 @@ def _future(spec: StreamSpec, facts: TopicFacts, now: datetime) -> Iterator[Find
         )
 
 
-def _position(spec: StreamSpec, facts: TopicFacts, offsets: Mapping[str, int]) -> Iterator[Finding]:
+def _position(spec: StreamSpec, facts: TopicFacts, read: Positions) -> Iterator[Finding]:
     for partition, bounds in sorted(facts.bounds.items()):
-        position = offsets.get(str(partition))
+        position = read.get(facts.topic, partition)
         if position is None:
             continue
         name = f"{facts.topic}-{partition}"
@@ -193,9 +194,10 @@ def _position(spec: StreamSpec, facts: TopicFacts, offsets: Mapping[str, int]) -
             yield Finding(
                 Level.ERROR,
                 Group.KAFKA,
+                Kind.OFFSETS_DELETED,
                 f"{name} was read up to {position}, but begins at {bounds.begin} now",
                 f"{bounds.begin - position} records were deleted before they were read",
-                "see docs/operations.md: the gap must be accepted by a person",
+                f"see what it would give up: ingest-platform repair plan {spec.name} --accept-gap",
                 spec.name,
                 DATA,
             )
@@ -203,9 +205,10 @@ def _position(spec: StreamSpec, facts: TopicFacts, offsets: Mapping[str, int]) -
             yield Finding(
                 Level.ERROR,
                 Group.KAFKA,
+                Kind.TOPIC_RECREATED,
                 f"{name} was read up to {position}, but ends at {bounds.end} now",
                 "the topic was deleted and made anew: its offsets mean other records",
-                "see docs/operations.md: the gap must be accepted by a person",
+                f"see: ingest-platform repair plan {spec.name} --topic-recreated",
                 spec.name,
                 DATA,
             )

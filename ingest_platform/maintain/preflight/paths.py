@@ -7,13 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import permutations
 
-from ingest_platform.maintain.preflight.findings import (
-    USER,
-    Finding,
-    Group,
-    Level,
-    ok,
-)
+from ingest_platform.maintain.preflight.findings import USER, Finding, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.maintain.table_properties import (
     DEFAULT_FILE_RETENTION,
     DEFAULT_LOG_RETENTION,
@@ -42,6 +37,7 @@ def check_paths_apart(specs: Sequence[StreamSpec]) -> Iterator[Finding]:
     for name, count in names.items():
         if count > 1:
             yield _error(
+                Kind.SAME_NAME,
                 f"{count} specs are named {name}",
                 "they would share a lease, a status and perhaps a checkpoint",
                 "rename all but one",
@@ -57,6 +53,7 @@ def _between(a: StreamSpec, b: StreamSpec) -> Iterator[Finding]:
         for inner in (a.table.path, a.table.quarantine, a.state_dir):
             if inner == outer and a.name < b.name:
                 yield _error(
+                    Kind.SAME_PATH,
                     f"streams {a.name} and {b.name} both write {inner}",
                     "an audit or a repair of one would take the other's rows for its own",
                     "give each stream a path of its own",
@@ -64,6 +61,7 @@ def _between(a: StreamSpec, b: StreamSpec) -> Iterator[Finding]:
                 )
             elif inner.startswith(f"{outer}/"):
                 yield _error(
+                    Kind.PATH_INSIDE,
                     f"{inner} of stream {a.name} lies inside {outer} of stream {b.name}",
                     "VACUUM of the outer table deletes the files of the inner place",
                     "put it beside the table, not inside of it",
@@ -75,6 +73,7 @@ def _checkpoint(spec: StreamSpec) -> Iterator[Finding]:
     manager = spec.spark.conf.get(_MANAGER, _SAFE_MANAGER)
     if spec.state_dir.startswith("s3a://") and not manager.endswith(_SAFE_MANAGER):
         yield _error(
+            Kind.CHECKPOINT_MANAGER,
             f"the checkpoint is on S3, but {_MANAGER} is {manager}",
             "it renames files, which on S3 is a copy and not atomic: a crash leaves a torn one",
             f"remove {_MANAGER} from spark.conf",
@@ -88,6 +87,7 @@ def _master(spec: StreamSpec) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             Group.PATHS,
+            Kind.LOCAL_PATHS,
             f"{' and '.join(local)} are local, but Spark's master is {spec.spark.master}",
             "every executor must see the same folder, or each writes to its own disk",
             "mount shared storage there, or use s3a://",
@@ -101,6 +101,7 @@ def _retention(spec: StreamSpec) -> Iterator[Finding]:
     files = _duration(properties.get("delta.deletedFileRetentionDuration"), DEFAULT_FILE_RETENTION)
     if log is None or files is None:
         yield _error(
+            Kind.RETENTION_UNREADABLE,
             "a retention duration in table.properties is not an interval of Delta",
             "the table cannot be made",
             "write e.g. interval 30 days",
@@ -108,6 +109,7 @@ def _retention(spec: StreamSpec) -> Iterator[Finding]:
         )
     elif log < files:
         yield _error(
+            Kind.RETENTION_ORDER,
             f"delta.logRetentionDuration ({log}) is shorter than "
             f"delta.deletedFileRetentionDuration ({files})",
             "VACUUM LITE cannot find files whose log entries have expired",
@@ -118,6 +120,7 @@ def _retention(spec: StreamSpec) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             Group.PATHS,
+            Kind.RETENTION_SHORT,
             f"delta.deletedFileRetentionDuration is {files}",
             "a reader or a restore that takes longer loses its files to VACUUM",
             "keep deleted files for a day at least",
@@ -129,6 +132,7 @@ def _listing(spec: StreamSpec) -> Iterator[Finding]:
     for key in (_FAST_LIST, f"spark.hadoop.{_FAST_LIST}"):
         if spec.spark.conf.get(key, "false").lower() == "true":
             yield _error(
+                Kind.FAST_LISTING,
                 f"{key} is on",
                 "Delta 4.4.0 then reads wrong snapshots (delta-io/delta#7451)",
                 f"remove {key} from spark.conf",
@@ -140,5 +144,5 @@ def _duration(text: str | None, default: timedelta) -> timedelta | None:
     return default if text is None else interval(text)
 
 
-def _error(what: str, why: str, remedy: str, stream: str) -> Finding:
-    return Finding(Level.ERROR, Group.PATHS, what, why, remedy, stream, USER)
+def _error(kind: Kind, what: str, why: str, remedy: str, stream: str) -> Finding:
+    return Finding(Level.ERROR, Group.PATHS, kind, what, why, remedy, stream, USER)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import psutil
 
@@ -16,18 +17,30 @@ from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.errors import IngestError
 from ingest_platform.maintain.preflight.capacity import Machine, check_capacity, cores_of
 from ingest_platform.maintain.preflight.executors import check_executors
-from ingest_platform.maintain.preflight.findings import Finding, Group
+from ingest_platform.maintain.preflight.findings import Finding, of_error
 from ingest_platform.maintain.preflight.kafka import TopicFacts, check_topics, read_topics
+from ingest_platform.maintain.preflight.kinds import Group
+from ingest_platform.maintain.preflight.log_store import check_log_store
 from ingest_platform.maintain.preflight.paths import check_paths, check_paths_apart
 from ingest_platform.maintain.preflight.secrets import check_secrets
 from ingest_platform.maintain.preflight.storage import check_storage
 from ingest_platform.maintain.preflight.table import check_table
-from ingest_platform.maintain.preflight.versions import check_machine, check_user_jars
+from ingest_platform.maintain.preflight.user_jars import check_user_jars
+from ingest_platform.maintain.preflight.versions import check_machine
+from ingest_platform.model.offsets import Positions
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 _PARALLEL = 8
 _ORDER = {group: index for index, group in enumerate(Group)}
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where a stream would go on, as far as that is known, and why it would refuse to."""
+
+    read: Positions | None = None
+    problem: IngestError | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,7 @@ class Surroundings:
         machine: Cores and memory.
         python: Major and minor version.
         now: This machine's clock.
+        resume: Holds a stream's checkpoint against its table.
         kafka_timeout: Seconds that brokers have for an answer.
     """
 
@@ -46,14 +60,20 @@ class Surroundings:
     machine: Machine
     python: tuple[int, int]
     now: Callable[[], datetime]
+    resume: Callable[[StreamSpec], Resumption]
     kafka_timeout: float = 10.0
 
 
-def here(environ: Mapping[str, str], kafka_timeout: float = 10.0) -> Surroundings:
+def here(
+    environ: Mapping[str, str],
+    resume: Callable[[StreamSpec], Resumption],
+    kafka_timeout: float = 10.0,
+) -> Surroundings:
     """This process's machine and clock."""
     machine = Machine(os.cpu_count() or 1, psutil.virtual_memory().total)
     python = sys.version_info[:2]
-    return Surroundings(environ, machine, python, lambda: datetime.now(UTC), kafka_timeout)
+    now = partial(datetime.now, UTC)
+    return Surroundings(environ, machine, python, now, resume, kafka_timeout)
 
 
 def run_checks(specs: Sequence[StreamSpec], world: Surroundings) -> list[Finding]:
@@ -94,12 +114,23 @@ def _of_stream(
 ) -> Iterator[Finding]:
     yield from check_user_jars(spec, world.environ)
     yield from check_executors(spec, world.environ, world.python)
-    cores = cores_of(spec.spark, world.machine)
-    yield from check_topics(spec, topics, _status(spec, world.environ), world.now(), cores)
+    cores, status = cores_of(spec.spark, world.machine), _status(spec, world.environ)
+    resumption = world.resume(spec)
+    if resumption.problem is not None:
+        why = "a driver refuses to start: going on would lose or double records"
+        yield of_error(Group.TABLE, resumption.problem, why, spec.name)
+    read = resumption.read or _last_known(status)
+    rate = status.input_rows_per_second if status else 0.0
+    yield from check_topics(spec, topics, rate=rate, read=read, now=world.now(), cores=cores)
+    yield from check_log_store(spec, world.environ)
     yield from check_storage(spec, world.environ, world.now)
     yield from check_table(spec, world.environ)
     yield from check_paths(spec)
     yield from check_secrets(spec, world.environ)
+
+
+def _last_known(status: Status | None) -> Positions | None:
+    return Positions.from_dict(status.offsets) if status else None
 
 
 def _status(spec: StreamSpec, environ: Mapping[str, str]) -> Status | None:

@@ -9,14 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.preflight.findings import (
-    USER,
-    Finding,
-    Group,
-    Level,
-    of_error,
-    ok,
-)
+from ingest_platform.maintain.preflight.findings import USER, Finding, of_error, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.maintain.topic_bounds import kafka_of
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
@@ -35,18 +29,27 @@ def check_secrets(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Find
         yield ok(Group.SECRETS, "no secret in the spec or in table properties", spec.name)
 
 
-def _leaks(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Values of secret variables, rendered into what table, log or UI show."""
-    secrets = {
+def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that hold secrets, by their names; values too short to be told from chance are not.
+
+    Never log what this returns.
+    """
+    return {
         name: value
         for name, value in environ.items()
         if _SECRET_NAME.search(name) and len(value) >= _SHORTEST
     }
+
+
+def _leaks(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Values of secret variables, rendered into what table, log or UI show."""
+    secrets = secrets_of(environ)
     for field, text in _texts(spec.model_dump(mode="json")):
         for name in sorted(n for n, value in secrets.items() if value in text):
             yield Finding(
                 Level.ERROR,
                 Group.SECRETS,
+                Kind.SECRET_LEAKS,
                 f"{'.'.join(field)} holds the value of {name}",
                 "it would be written into the table's log and shown in the UI",
                 f"remove {{{{ env.{name} }}}} from there",
@@ -75,12 +78,14 @@ def _in_the_clear(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Find
     try:
         kafka = kafka_of(spec.source, environ)
     except IngestError as error:
-        yield of_error(Group.SECRETS, error, "the brokers will refuse the login", spec.name)
+        why = "the brokers will refuse the login"
+        yield of_error(Group.SECRETS, error, why, spec.name, Kind.LOGIN_INCOMPLETE)
         return
     if kafka.security_protocol == "SASL_PLAINTEXT" and not _loopback(kafka.bootstrap_servers):
         yield Finding(
             Level.WARNING,
             Group.SECRETS,
+            Kind.LOGIN_IN_THE_CLEAR,
             f"the login to {kafka.bootstrap_servers} is SASL_PLAINTEXT",
             "whoever can see the network can read user and records",
             f"export {spec.source.environment_prefix}_SECURITY_PROTOCOL=SASL_SSL",
@@ -92,6 +97,7 @@ def _in_the_clear(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Find
         yield Finding(
             Level.WARNING,
             Group.SECRETS,
+            Kind.S3_IN_THE_CLEAR,
             f"S3 is reached without TLS at {endpoint.hostname}",
             "signed requests can be read and repeated by whoever can see the network",
             "use an https:// endpoint",

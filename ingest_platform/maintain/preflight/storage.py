@@ -17,7 +17,8 @@ from threading import Lock
 from ingest_platform.adapters.objects import ObjectStore, object_store, prove_conditional_create
 from ingest_platform.adapters.s3_objects import s3_client
 from ingest_platform.errors import IngestError, StorageDeniedError
-from ingest_platform.maintain.preflight.findings import Finding, Group, Level, of_error, ok
+from ingest_platform.maintain.preflight.findings import Finding, of_error, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 PROBES = "_ingest_probe"  # Delta and Spark pass over folders that begin with an underscore
@@ -104,6 +105,7 @@ def _space(path: Path, stream: str) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             Group.STORAGE,
+            Kind.DISK_SPACE,
             f"{existing} has {free / 1e6:,.0f} MB left",
             "the stream stops when the disk is full",
             "free space, or choose another path",
@@ -126,6 +128,7 @@ def _clock(
         yield Finding(
             Level.ERROR if skew > _SKEW_REFUSED else Level.WARNING,
             Group.STORAGE,
+            Kind.STORAGE_CLOCK,
             f"this machine's clock is {skew.total_seconds():.0f} s off that of {bucket}",
             "S3 refuses requests from 15 minutes on, and commit times mislead people",
             "synchronise the clock (NTP)",

@@ -8,15 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.preflight.findings import (
-    ENVIRONMENT,
-    USER,
-    Finding,
-    Group,
-    Level,
-    of_error,
-    ok,
-)
+from ingest_platform.maintain.preflight.findings import ENVIRONMENT, USER, Finding, of_error, ok
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
+from ingest_platform.maintain.preflight.secrets import secrets_of
 from ingest_platform.maintain.repair.touched import open_table
 from ingest_platform.maintain.table_properties import (
     DEFAULT_FILE_RETENTION,
@@ -68,6 +62,7 @@ def check_table(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Findin
         *_columns(spec, fields),
         *_partitions(spec, metadata.partition_columns),
         *_properties(spec, metadata.configuration),
+        *_secrets(spec, metadata.configuration, secrets_of(environ)),
     ]
     yield from problems
     if not problems:
@@ -79,6 +74,7 @@ def _protocol(spec: StreamSpec, versions: tuple[int, int], features: set[str]) -
     if versions > (_READER, _WRITER) or versions[1] > _WRITER:
         yield _finding(
             spec,
+            Kind.TABLE_PROTOCOL,
             f"the table's protocol is reader {versions[0]}, writer {versions[1]}",
             f"Delta 4.4.0 writes up to reader {_READER}, writer {_WRITER}",
             "write it with the version of Delta that made it, or to a new table",
@@ -88,6 +84,7 @@ def _protocol(spec: StreamSpec, versions: tuple[int, int], features: set[str]) -
         elsewhere = feature in _COMMITS_ELSEWHERE
         yield _finding(
             spec,
+            Kind.TABLE_FEATURE,
             f"the table uses the feature {feature}",
             "its commits are decided outside of the platform's LogStore"
             if elsewhere
@@ -108,6 +105,7 @@ def _columns(spec: StreamSpec, fields: list[dict[str, Any]]) -> Iterator[Finding
         if isinstance(found, str) and wanted and found != wanted:
             yield _finding(
                 spec,
+                Kind.COLUMN_TYPE,
                 f"column {name} is {found} in the table, but {kind} in decode.schema",
                 "the driver refuses to start",
                 "declare the type that the table has, or write to a new table",
@@ -116,6 +114,7 @@ def _columns(spec: StreamSpec, fields: list[dict[str, Any]]) -> Iterator[Finding
         if not field["nullable"] and name not in declared and not name.startswith("_"):
             yield _finding(
                 spec,
+                Kind.COLUMN_NOT_NULL,
                 f"column {name} of the table is NOT NULL, but decode.schema does not name it",
                 "no batch could be committed",
                 "declare the column, or ALTER TABLE ... ALTER COLUMN ... DROP NOT NULL",
@@ -127,6 +126,7 @@ def _partitions(spec: StreamSpec, found: list[str]) -> Iterator[Finding]:
     if wanted != list(found):
         yield _finding(
             spec,
+            Kind.TABLE_PARTITIONS,
             f"the table is partitioned by {found or 'nothing'}, the spec says "
             f"{wanted or 'nothing'}",
             "a table keeps the partitions that it was made with",
@@ -140,6 +140,7 @@ def _properties(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[F
         if found.get(key) != value:
             yield _finding(
                 spec,
+                Kind.TABLE_PROPERTY,
                 f"property {key} is {found.get(key)!r} in the table, the spec says {value!r}",
                 "properties of the spec count when the table is made",
                 f"ALTER TABLE delta.`{spec.table.path}` SET TBLPROPERTIES ('{key}' = '{value}')",
@@ -148,6 +149,7 @@ def _properties(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[F
     if str(found.get("delta.appendOnly")).lower() == "true":
         yield _finding(
             spec,
+            Kind.APPEND_ONLY,
             "the table is append-only (delta.appendOnly)",
             "a repair could not take wrong rows out of it",
             "unset it; it can be unset for the time of a repair, too",
@@ -163,11 +165,31 @@ def _retention(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[Fi
     if log < files:
         yield _finding(
             spec,
+            Kind.TABLE_RETENTION,
             f"the table keeps its log for {log}, but deleted files for {files}",
             "VACUUM LITE and RESTORE need the log entries of all files that are there",
             f"ALTER TABLE delta.`{spec.table.path}` SET TBLPROPERTIES "
             f"('delta.logRetentionDuration' = 'interval {files.days + 1} days')",
         )
+
+
+def _secrets(
+    spec: StreamSpec, found: Mapping[str, str | None], secrets: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Whoever set it, and whenever: every reader of the table sees its properties."""
+    for key, value in sorted(found.items()):
+        for name in sorted(n for n, secret in secrets.items() if secret in (value or "")):
+            yield Finding(
+                Level.ERROR,
+                Group.SECRETS,
+                Kind.SECRET_IN_TABLE,
+                f"the table's property {key} holds the value of {name}",
+                "every reader of the table sees it, and its log keeps it",
+                f"ALTER TABLE delta.`{spec.table.path}` UNSET TBLPROPERTIES ('{key}'), and change "
+                "the secret: the log's older entries still hold it",
+                spec.name,
+                USER,
+            )
 
 
 def _plain(kind: str) -> str | None:
@@ -181,6 +203,7 @@ def _plain(kind: str) -> str | None:
 
 def _finding(
     spec: StreamSpec,
+    kind: Kind,
     what: str,
     why: str,
     remedy: str,
@@ -188,4 +211,4 @@ def _finding(
     code: int = USER,
     level: Level = Level.ERROR,
 ) -> Finding:
-    return Finding(level, Group.TABLE, what, why, remedy, spec.name, code)
+    return Finding(level, Group.TABLE, kind, what, why, remedy, spec.name, code)

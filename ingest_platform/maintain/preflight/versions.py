@@ -5,20 +5,14 @@ A wrong pair shows itself late otherwise, as a `NoSuchMethodError` in the middle
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
 from ingest_platform.errors import IngestError
-from ingest_platform.maintain.preflight.findings import (
-    USER,
-    Finding,
-    Group,
-    Level,
-    of_error,
-    ok,
-)
+from ingest_platform.maintain.preflight.findings import Finding, of_error, ok
+from ingest_platform.maintain.preflight.jar_fit import WHY_JARS, name_misfits
+from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.spark.installed import (
     InstalledSpark,
     installed_spark,
@@ -26,28 +20,34 @@ from ingest_platform.spark.installed import (
 )
 from ingest_platform.spark.jar_lock import JarLock, load_lock
 from ingest_platform.spark.jars import JarCache
-from ingest_platform.spark.java import find_java
-from ingest_platform.spec import StreamSpec
+from ingest_platform.spark.java import JVM_FOLDER, find_java
 
 _PYTHONS = ((3, 11), (3, 13))
-_JAR = re.compile(r"(?P<artifact>.+?)(_(?P<scala>2\.\d+|3))?-(?P<version>\d[^-]*(-.*)?)\.jar")
-_CLASS_PATH = ("spark.jars", "spark.driver.extraClassPath", "spark.executor.extraClassPath")
-_WHY_JARS = "the first batch would fail with NoSuchMethodError or ClassNotFoundException"
 
 
 def check_machine(
-    environ: Mapping[str, str], python: tuple[int, int], lock: JarLock | None = None
+    environ: Mapping[str, str],
+    python: tuple[int, int],
+    lock: JarLock | None = None,
+    jvm_folder: Path = JVM_FOLDER,
 ) -> Iterator[Finding]:
-    """What holds for every stream of this machine."""
+    """What holds for every stream of this machine.
+
+    Args:
+        environ: JAVA_HOME, PATH, SPARK_HOME and INGEST_JAR_CACHE count.
+        python: Major and minor version.
+        lock: The platform's own if not given.
+        jvm_folder: Where the distribution keeps its Java runtimes.
+    """
     yield _python(python)
-    yield _java(environ)
+    yield _java(environ, jvm_folder)
     try:
         lock = lock or load_lock()
         installed = installed_spark(environ)
         yield from _added_jars(installed)
         verify_against_installed(lock, installed)
     except IngestError as error:
-        yield of_error(Group.VERSIONS, error, _WHY_JARS)
+        yield of_error(Group.VERSIONS, error, WHY_JARS)
         return
     yield ok(
         Group.VERSIONS,
@@ -57,37 +57,6 @@ def check_machine(
     yield _cached(lock, environ)
 
 
-def check_user_jars(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Jars and packages that a spec adds by itself."""
-    conf = spec.spark.conf
-    if "spark.jars.packages" in conf:
-        yield Finding(
-            Level.WARNING,
-            Group.VERSIONS,
-            f"spark.jars.packages is {conf['spark.jars.packages']}",
-            "what it brings along is neither locked nor checked, and may shadow the locked jars",
-            "add the jars to ingest_platform/spark/jars.lock.toml instead",
-            spec.name,
-        )
-    try:
-        installed = installed_spark(environ)
-    except IngestError:
-        return  # said by `check_machine`
-    for setting in _CLASS_PATH:
-        for jar in re.split(r"[,:]", conf.get(setting, "")):
-            yield from _user_jar(jar, setting, installed, spec.name)
-    if "spark.jars" in conf:
-        yield Finding(
-            Level.ERROR,
-            Group.VERSIONS,
-            "spark.conf sets spark.jars",
-            "it replaces the locked jars, among them Delta, Kafka and the safe LogStore",
-            "use spark.driver.extraClassPath, or add the jars to the lock",
-            spec.name,
-            USER,
-        )
-
-
 def _python(python: tuple[int, int]) -> Finding:
     name = ".".join(map(str, python))
     if _PYTHONS[0] <= python <= _PYTHONS[1]:
@@ -95,15 +64,16 @@ def _python(python: tuple[int, int]) -> Finding:
     return Finding(
         Level.ERROR,
         Group.VERSIONS,
+        Kind.PYTHON,
         f"Python {name} is not one of 3.11 to 3.13",
         "pyspark 4.2 and the locked packages are tested on those only",
         "make the environment anew: uv sync --python 3.11",
     )
 
 
-def _java(environ: Mapping[str, str]) -> Finding:
+def _java(environ: Mapping[str, str], jvm_folder: Path) -> Finding:
     try:
-        java = find_java(environ)
+        java = find_java(environ, jvm_folder=jvm_folder)
     except IngestError as error:
         return of_error(Group.VERSIONS, error, "no Spark session can start")
     return ok(Group.VERSIONS, f"Java {java.major} at {java.executable}")
@@ -118,6 +88,7 @@ def _cached(lock: JarLock, environ: Mapping[str, str]) -> Finding:
     return Finding(
         Level.WARNING,
         Group.VERSIONS,
+        Kind.JARS_NOT_CACHED,
         f"{len(missing)} of {len(lock.of('spark'))} jars are not in {cache.folder}",
         f"the first start downloads {megabytes:.0f} MB, and fails without a network",
         "ingest-platform jars download spark",
@@ -132,12 +103,19 @@ def _added_jars(installed: InstalledSpark) -> Iterator[Finding]:
     for path in sorted(installed.jars_dir.glob("*.jar")):
         if path.name in shipped:
             continue
-        match = _JAR.fullmatch(path.name)
-        if match and match["scala"] not in {None, installed.scala}:
-            yield _wrong_scala(path.name, match["scala"], installed, str(installed.jars_dir))
+        for misfit in name_misfits(path.name, installed):
+            yield Finding(
+                Level.ERROR,
+                Group.VERSIONS,
+                Kind.JAR_VERSION,
+                f"{path.name} in {installed.jars_dir} {misfit}",
+                WHY_JARS,
+                f"rm {path}",
+            )
         yield Finding(
             Level.WARNING,
             Group.VERSIONS,
+            Kind.JAR_IN_SPARK,
             f"{path.name} was added to {installed.jars_dir}",
             "it is neither locked nor checked, and may shadow classes of Spark or Delta",
             f"rm {path}; what the platform needs is in the jar lock",
@@ -150,37 +128,3 @@ def _shipped_jars(jars_dir: Path) -> set[str]:
     jars = [Path(str(file.locate())) for file in files if file.suffix == ".jar"]
     here = jars_dir.resolve()
     return {jar.name for jar in jars if jar.parent.resolve() == here}
-
-
-def _user_jar(jar: str, setting: str, installed: InstalledSpark, stream: str) -> Iterator[Finding]:
-    match = _JAR.fullmatch(Path(jar).name)
-    if match is None:
-        return
-    if match["scala"] not in {None, installed.scala}:
-        yield _wrong_scala(Path(jar).name, match["scala"], installed, setting, stream)
-    artifact = Path(jar).name.removesuffix(f"-{match['version']}.jar")
-    own = installed.artifacts.get(artifact)
-    if own is not None:
-        yield Finding(
-            Level.ERROR,
-            Group.VERSIONS,
-            f"{setting} names {Path(jar).name}, but Spark has {artifact} {own} itself",
-            "it would shadow Spark's own classes, or be shadowed by them",
-            f"remove it from {setting}",
-            stream,
-            USER,
-        )
-
-
-def _wrong_scala(
-    name: str, scala: str, installed: InstalledSpark, where: str, stream: str | None = None
-) -> Finding:
-    return Finding(
-        Level.ERROR,
-        Group.VERSIONS,
-        f"{name} in {where} is for Scala {scala}, but Spark runs Scala {installed.scala}",
-        _WHY_JARS,
-        f"take the artifact that ends in _{installed.scala}",
-        stream,
-        USER,
-    )

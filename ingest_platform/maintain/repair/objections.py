@@ -52,8 +52,10 @@ def _of_topics(plan: RepairPlan, bounds: Bounds) -> Iterator[str]:
 def _of_restore(plan: RepairPlan, foreign: Sequence[int]) -> Iterator[str]:
     if plan.removal is Removal.RESTORE and plan.undone and foreign:
         yield (
-            "rows can only be removed by RESTORE here, which would also undo what other writers "
-            f"did in versions {_versions(foreign)}"
+            "rows can only be removed by RESTORE here (their coordinates do not tell them apart), "
+            f"which would also undo what other writers did in versions {_versions(foreign)}: if "
+            f"they can do that again, RESTORE the table to version {plan.record.kept_version} "
+            "yourself, and plan again"
         )
 
 

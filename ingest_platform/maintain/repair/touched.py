@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
-from ingest_platform.adapters.table_log import storage_options
-from ingest_platform.errors import StorageUnavailableError
+from ingest_platform.adapters.table_log import errors_of, storage_options
 from ingest_platform.maintain.audit.coordinates import collect
 from ingest_platform.maintain.audit.held import Held
 from ingest_platform.maintain.repair.cut import Place
@@ -25,19 +24,14 @@ def open_table(path: str, storage: StorageEnvironment) -> DeltaTable | None:
     """The table; None if there is none.
 
     Raises:
-        StorageUnavailableError: Its log cannot be read.
+        StorageUnavailableError, StorageDeniedError, LogDamagedError: Its log cannot be read.
     """
     options = storage_options(storage) if path.startswith("s3a://") else None
-    try:
-        return DeltaTable(path, storage_options=options)
-    except TableNotFoundError:
-        return None
-    except (DeltaError, OSError) as error:
-        raise StorageUnavailableError(
-            f"the table's log cannot be read: {' '.join(str(error).split())[:300]}",
-            where=path,
-            remedy="check the storage; `ingest-platform audit` names entries that are missing",
-        ) from error
+    with errors_of(path):
+        try:
+            return DeltaTable(path, storage_options=options)
+        except TableNotFoundError:
+            return None
 
 
 def table_touched(table: DeltaTable | None, kept: Mapping[Place, int], rows: int) -> Touched:

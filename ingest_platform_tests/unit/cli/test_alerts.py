@@ -10,7 +10,7 @@ import yaml
 from ingest_platform.adapters.alerts.outbox import Outbox
 from ingest_platform.adapters.local_objects import LocalObjects
 from ingest_platform.maintain.preflight.alerts import check_alerts
-from ingest_platform.maintain.preflight.findings import Level
+from ingest_platform.maintain.preflight.kinds import Kind, Level
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform_tests.alert_receivers import http_receiver, mailbox
 from ingest_platform_tests.factories import NOW, make_alert
@@ -118,7 +118,7 @@ def test_list_of_a_quiet_deployment(run, configure):
 
 def test_check_warns_when_nobody_would_be_told():
     (finding,) = check_alerts(parse_alerts({}, {}, where="f"), {})
-    assert finding.level is Level.WARNING
+    assert (finding.level, finding.kind) == (Level.WARNING, Kind.NO_CHANNEL)
     assert "no alert channel is configured" in finding.what
 
 
@@ -129,7 +129,10 @@ def test_check_finds_a_missing_variable_and_an_open_address():
         "ALERT_WEBHOOK_URL": "http://receiver.internal",
     }
     findings = list(check_alerts(parse_alerts({"channels": channels}, {}, where="f"), environ))
-    assert [finding.level for finding in findings] == [Level.ERROR, Level.WARNING]
+    assert [(finding.level, finding.kind) for finding in findings] == [
+        (Level.ERROR, Kind.CHANNEL_INCOMPLETE),
+        (Level.WARNING, Kind.CHANNEL_IN_THE_CLEAR),
+    ]
     assert "SLACK_WEBHOOK_URL is not set" in findings[0].what
     assert "TEAMS_WEBHOOK_URL is http://" in findings[1].what
     assert SENTINEL not in str(findings)

@@ -9,11 +9,18 @@ import pytest
 
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
-from ingest_platform.maintain.preflight.findings import Level
-from ingest_platform.maintain.preflight.storage import check_storage
+from ingest_platform.maintain.preflight.kinds import Kind
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, load_spec
-from ingest_platform_tests.topic_records import Record, as_records, produce
+from ingest_platform_tests.conftest import KAFKA_LOGIN
+from ingest_platform_tests.ledger_tables import write_batches
+from ingest_platform_tests.topic_records import (
+    Record,
+    as_records,
+    delete_records,
+    produce,
+    recreate_topic,
+)
 
 
 @pytest.fixture
@@ -30,6 +37,12 @@ def placed(deployment, kafka, topic, s3, monkeypatch):
 
 def findings(result) -> list[dict]:
     return json.loads(result.stdout)["findings"]
+
+
+def kinds(result) -> set[str]:
+    """Kinds of the errors, and of the warnings about the topic."""
+    found = findings(result)
+    return {f["kind"] for f in found if f["level"] == "error" or f["group"] == "kafka"} - {Kind.OK}
 
 
 def errors(result) -> list[str]:
@@ -59,26 +72,111 @@ def test_a_missing_topic(run, placed):
     placed.write_text(placed.read_text().replace("topic: t-", "topic: no-"))
     result = run("check", "clicks", "--json")
     assert result.exit_code == 3
+    assert kinds(result) == {Kind.TOPIC_MISSING}
     assert any("does not exist" in what for what in errors(result))
 
 
+def test_a_login_that_the_broker_refuses(run, placed, kafka, monkeypatch):
+    """Kafka's own clients only time out; the reason is in their log."""
+    user, password = KAFKA_LOGIN
+    login = {"SECURITY_PROTOCOL": "SASL_PLAINTEXT", "SASL_MECHANISM": "PLAIN"}
+    login |= {"BOOTSTRAP_SERVERS": kafka.login_servers, "SASL_USERNAME": user}
+    for name, value in login.items():
+        monkeypatch.setenv(f"KAFKA_{name}", value)
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", password)
+    assert kinds(run("check", "clicks", "--json")) == set()
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", "wr0ng-s3cret")
+    result = run("check", "clicks", "--json", "--timeout", "5")
+    assert result.exit_code == 3
+    assert kinds(result) == {Kind.KAFKA_DENIED}
+    assert "wr0ng-s3cret" not in result.output
+
+
+def test_brokers_that_want_a_login(run, placed, kafka, monkeypatch):
+    """Without one the broker just hangs up: the remedy names the security settings."""
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.login_servers)
+    result = run("check", "clicks", "--json", "--timeout", "2")
+    assert kinds(result) <= {Kind.KAFKA_DENIED, Kind.KAFKA_UNREACHABLE}
+    remedies = [f["remedy"] for f in findings(result) if f["group"] == "kafka"]
+    assert "security" in remedies[0]
+
+
 def test_a_topic_with_short_retention(run, placed, topic):
-    name = topic(1, {"retention.ms": "3600000"})
-    text = placed.read_text()
-    start = text.index("topic: t-")
-    placed.write_text(text.replace(text[start : text.index("}", start)], f"topic: {name}"))
+    read_from(placed, topic(1, {"retention.ms": "3600000"}))
     result = run("check", "clicks", "--json", "--quiet")
     assert result.exit_code == 0
+    assert kinds(result) == {Kind.RETENTION_TIME}
     assert any("keeps records for 1 h" in f["what"] for f in findings(result))
 
 
-def test_a_position_that_the_topic_does_not_have(run, placed, s3):
-    """Fault 12: the status says where the stream was, the broker never got that far."""
+def test_a_compacted_topic(run, placed, topic):
+    read_from(placed, topic(1, {"cleanup.policy": "compact"}))
+    result = run("check", "clicks", "--json")
+    assert result.exit_code == 2
+    assert kinds(result) == {Kind.COMPACTED}
+
+
+@pytest.fixture
+def half_read(deployment, kafka, topic, monkeypatch):
+    """A stream on local paths that has read 10 of its topic's 20 records; spec and topic."""
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    name, spec = topic(1), deployment.declare("clicks")
+    produce(kafka.bootstrap_servers, name, as_records([b"{}"] * 20))
+    spec.write_text(spec.read_text().replace("topic: t", f"topic: {name}"))
+    write_batches(deployment.table("clicks"), [(0, 0, 10)], topic=name)
+    state = deployment.root / "tables" / "_ingest" / "streams" / "clicks" / "checkpoint"
+    written = {
+        "metadata": '{"id": "a"}',
+        "sources/0/0": f'\0v1\n{{"{name}":{{"0":0}}}}',
+        "offsets/0": f'v1\n{{}}\n{{"{name}":{{"0":10}}}}',
+        "commits/0": "v1\n{}",
+    }
+    for key, text in written.items():
+        (state / key).parent.mkdir(parents=True, exist_ok=True)
+        (state / key).write_text(text)
+    return name, state
+
+
+def test_where_the_checkpoint_goes_on(run, half_read, kafka):
+    """Faults 11 and 12, before a driver meets them: no status document is needed to tell."""
+    name, _ = half_read
+    assert kinds(run("check", "clicks", "--json")) == set()
+    delete_records(kafka.bootstrap_servers, name, {0: 12})
+    result = run("check", "clicks", "--json")
+    assert result.exit_code == 4
+    assert kinds(result) == {Kind.OFFSETS_DELETED}
+    assert "2 records were deleted before they were read" in result.stdout
+    recreate_topic(kafka.bootstrap_servers, name, 1)
+    result = run("check", "clicks", "--json")
+    assert result.exit_code == 4
+    assert kinds(result) == {Kind.TOPIC_RECREATED}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "what"),
+    [
+        ("offsets/0", "v1\n{}", "is truncated"),
+        ("metadata", '{"id": "b"}', "is of session b, but the table's newest is a"),
+        ("commits/1", "v1\n{}", "offsets/1 is missing"),
+    ],
+)
+def test_a_checkpoint_that_a_driver_would_refuse(run, half_read, key, text, what):
+    """Faults 22 and 23."""
+    (half_read[1] / key).write_text(text)
+    result = run("check", "clicks", "--json")
+    assert result.exit_code == 4
+    assert kinds(result) == {Kind.CHECKPOINT}
+    assert any(what in error for error in errors(result))
+
+
+def test_a_position_that_only_the_status_knows(run, placed, s3):
+    """Nothing else is left of the stream, and the broker never got that far."""
     spec = load_spec(placed, {})
     store = object_store(spec.root, StorageEnvironment.from_env(s3.environment()))
     StatusStore(store).write(Status(stream="clicks", offsets={spec.source.topic: {"0": 7}}))
     result = run("check", "clicks", "--json")
     assert result.exit_code == 4
+    assert kinds(result) == {Kind.TOPIC_RECREATED}
     assert any("was read up to 7, but ends at 0" in what for what in errors(result))
 
 
@@ -87,6 +185,7 @@ def test_a_missing_bucket(run, placed, s3, bucket):
     placed.write_text(placed.read_text().replace(s3.bucket, bucket + "x"))
     result = run("check", "clicks", "--json")
     assert result.exit_code == 3
+    assert kinds(result) == {Kind.STORAGE_DENIED}
     assert any("bucket" in what for what in errors(result))
 
 
@@ -97,18 +196,12 @@ def test_a_wrong_secret_key_is_denied_and_not_shown(run, placed, monkeypatch):
     assert "wr0ng-s3cret" not in result.output
 
 
-def test_a_clock_that_is_off_is_told(placed, s3):
-    spec = load_spec(placed, {})
-    late = datetime.now(UTC) - timedelta(minutes=20)
-    found = [f for f in check_storage(spec, s3.environment(), lambda: late) if "clock" in f.what]
-    assert [f.level for f in found] == [Level.ERROR]
-
-
 def test_no_broker_answers(run, deployment, monkeypatch, unused_port):
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{unused_port}")
     deployment.declare("clicks")
     result = run("check", "--json", "--timeout", "1")
     assert result.exit_code == 3
+    assert kinds(result) == {Kind.KAFKA_UNREACHABLE}
     assert any("Kafka does not answer" in what for what in errors(result))
     assert not (deployment.root / "tables").exists()
 
@@ -120,7 +213,7 @@ def test_a_broken_spec_is_a_finding_beside_the_others(run, deployment, monkeypat
     deployment.declare("broken", extra="  nonsense: 1\n")
     result = run("check", "--json", "--timeout", "1")
     found = findings(result)
-    assert found[0]["group"] == "spec"
+    assert (found[0]["group"], found[0]["kind"]) == ("spec", Kind.SPEC)
     assert "nonsense" in found[0]["what"]
     assert any(f["stream"] == "clicks" for f in found)
 
@@ -158,6 +251,7 @@ def test_a_transactional_topic_needs_gaps_counted(run, placed, kafka, topic):
     read_from(placed, name)
     result = run("check", "clicks", "--json")
     assert result.exit_code == 2
+    assert kinds(result) == {Kind.TRANSACTIONS}
     assert any("offsets without a record" in what for what in errors(result))
 
 
@@ -172,6 +266,7 @@ def test_large_records_small_retention_and_a_wrong_clock(run, placed, s3, kafka,
     StatusStore(store).write(Status(stream="clicks", input_rows_per_second=10.0))
     result = run("check", "clicks", "--json", "--quiet")
     assert result.exit_code == 0
+    assert kinds(result) == {Kind.RECORD_SIZE, Kind.RETENTION_BYTES, Kind.RECORD_CLOCK}
     told = " ".join(f["what"] for f in findings(result))
     assert "takes records of up to 419.4 MB" in told
     assert "at 10 records/s of 100 bytes lasts 2.78 h" in told

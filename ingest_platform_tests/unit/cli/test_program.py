@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -51,6 +52,35 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in COMMANDS)
+
+
+SET_UP = {"demo", "dev", "setup", "jars"}  # of a machine, by hand
+
+
+def operators_commands(
+    command: click.Command = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """Every command that has no sub-commands, but for those that set up a machine."""
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        if below and name not in SET_UP:
+            yield from operators_commands(below, (*path, name))
+
+
+def test_every_command_shows_examples_exit_codes_and_json(run):
+    """At night there is time for nothing but `--help`."""
+    found = list(operators_commands())
+    assert ("repair", "apply") in found
+    for path in found:
+        shown = run(*path, "--help").stdout
+        assert f"ingest-platform {' '.join(path)}" in shown.partition("Example")[2], path
+        assert "xit code" in shown, path
+        if path != ("stream", "run"):  # whose output is a driver's log
+            assert "--json" in shown, path
 
 
 @pytest.mark.parametrize(
