@@ -31,6 +31,8 @@ from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import ErrorReport, Status
 from ingest_platform.spec import StorageEnvironment, load_spec
 
+COMMAND = (sys.executable, "-m", "ingest_platform_tests.stand_in_driver")
+
 HEARTBEAT_SECONDS = 0.1
 
 

@@ -20,10 +20,10 @@ from ingest_platform_tests.benchmarks import supervisor_outages as outages
 from ingest_platform_tests.benchmarks import supervisor_parts as parts
 from ingest_platform_tests.benchmarks.figures import Figures
 from ingest_platform_tests.benchmarks.results import FOLDER, write_results
-from ingest_platform_tests.benchmarks.supervised_tables import make_instance
 from ingest_platform_tests.benchmarks.supervisor_plot import draw
 from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
 from ingest_platform_tests.benchmarks.targets import Target
+from ingest_platform_tests.dagster_home import make_instance
 
 CHEAP: Final = (parts.TICKS, parts.FLEET, parts.EVENTS_OF_A_DAY, parts.REPLAY)
 PARTS: Final = (*CHEAP, outages.TURNOVER, outages.RECOVERY)

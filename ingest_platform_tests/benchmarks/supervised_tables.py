@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +23,6 @@ from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import BatchReport, Status
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
-REPOSITORY = Path(__file__).parents[2]
 _WIDTH = 10  # records of each partition in a batch
 _SCHEMA = {
     "type": "struct",
@@ -166,11 +163,3 @@ def _file(millis: int) -> dict[str, Any]:
             "stats": '{"numRecords":500}',
         }
     }
-
-
-def make_instance(folder: Path) -> dg.DagsterInstance:
-    """On SQLite, with the repository's settings."""
-    folder.mkdir()
-    shutil.copy(REPOSITORY / "dagster.yaml", folder)
-    os.environ.setdefault("DAGSTER_HOME", str(folder))
-    return dg.DagsterInstance.from_config(str(folder))

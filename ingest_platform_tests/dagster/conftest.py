@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,8 +18,9 @@ from ingest_platform.components.kafka_delta_table import stream_definitions
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.model.status import RunsAt
 from ingest_platform.spec import StorageEnvironment, StreamSpec, load_spec
+from ingest_platform_tests import stand_in_driver
+from ingest_platform_tests.dagster_home import make_instance
 
-REPOSITORY = Path(__file__).parents[2]
 # Dagster itself calls what it marks so.
 QUIET = pytest.mark.filterwarnings(
     "ignore::dagster.BetaWarning",
@@ -29,7 +28,6 @@ QUIET = pytest.mark.filterwarnings(
     "ignore:InitResourceContext.dagster_run:DeprecationWarning",
     "ignore::pydantic.PydanticDeprecatedSince20",
 )
-STAND_IN = [sys.executable, "-m", "ingest_platform_tests.stand_in_driver"]
 
 YAML = """\
 type: ingest_platform.KafkaDeltaTable
@@ -93,10 +91,7 @@ class Deployment:
 @pytest.fixture
 def instance(tmp_path) -> Iterator[dg.DagsterInstance]:
     """A real instance, on SQLite, with the repository's own settings."""
-    home = tmp_path / "dagster"
-    home.mkdir()
-    shutil.copy(REPOSITORY / "dagster.yaml", home)
-    with dg.DagsterInstance.from_config(str(home)) as made:
+    with make_instance(tmp_path / "dagster") as made:
         yield made
 
 
@@ -109,7 +104,7 @@ def deployment(tmp_path, instance) -> Iterator[Deployment]:
     resources = {
         "s3": S3Resource(),
         "launcher": LauncherResource(
-            command=STAND_IN, log_dir=str(tmp_path / "logs"), healthy_within=30
+            command=list(stand_in_driver.COMMAND), log_dir=str(tmp_path / "logs"), healthy_within=30
         ),
     }
     defs = dg.Definitions.merge(stream_definitions(spec, path), dg.Definitions(resources=resources))

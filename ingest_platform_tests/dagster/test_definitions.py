@@ -21,7 +21,8 @@ from ingest_platform.components.kafka_delta_table import KafkaDeltaTable
 from ingest_platform.components.resources import S3Resource, SparkResource, default_resources
 from ingest_platform.definitions import defs as deployment_defs
 from ingest_platform.errors import SecretInSpecError, SpecError
-from ingest_platform_tests.dagster.conftest import QUIET, REPOSITORY
+from ingest_platform_tests.dagster.conftest import QUIET
+from ingest_platform_tests.dagster_home import REPOSITORY
 
 pytestmark = QUIET
 

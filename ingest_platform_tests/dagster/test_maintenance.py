@@ -21,7 +21,8 @@ from ingest_platform.components import tags
 from ingest_platform.components.maintenance import Table, maintenance_definitions, rounds
 from ingest_platform.components.maintenance_driver import MaintenanceDriver
 from ingest_platform.components.resources import LauncherResource
-from ingest_platform_tests.dagster.conftest import QUIET, REPOSITORY
+from ingest_platform_tests.dagster.conftest import QUIET
+from ingest_platform_tests.dagster_home import REPOSITORY
 from ingest_platform_tests.factories import make_spec
 from ingest_platform_tests.fake_cluster import FakeCluster, fake_cluster
 from ingest_platform_tests.lake_tables import LakeTable

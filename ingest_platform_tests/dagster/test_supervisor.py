@@ -23,8 +23,9 @@ from ingest_platform.model.launches import LaunchOutcome
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import BatchReport, RunsAt, Status
 from ingest_platform.spec import StorageEnvironment
-from ingest_platform_tests.dagster.conftest import QUIET, STAND_IN, end
+from ingest_platform_tests.dagster.conftest import QUIET, end
 from ingest_platform_tests.factories import make_ledger, make_status
+from ingest_platform_tests.stand_in_driver import COMMAND
 
 pytestmark = QUIET
 
@@ -142,7 +143,7 @@ def test_error_that_needs_a_person_is_told_and_not_retried(deployment, mode):
 
 def test_slow_driver_fails_the_run_and_is_left_alone(deployment, tmp_path):
     """It may be catching up; killing it for that would never let it."""
-    impatient = LauncherResource(command=STAND_IN, log_dir=str(tmp_path), healthy_within=0)
+    impatient = LauncherResource(command=list(COMMAND), log_dir=str(tmp_path), healthy_within=0)
     job = deployment.defs.resolve_job_def("clicks_start")
     result = job.execute_in_process(
         instance=deployment.instance,

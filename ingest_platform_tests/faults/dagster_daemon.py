@@ -18,9 +18,8 @@ from ingest_platform.adapters.stores import Stores
 from ingest_platform.embedded.process import ChildProcess, spawn
 from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, load_spec
-
-REPOSITORY = Path(__file__).parents[2]
-STAND_IN = "ingest_platform_tests.stand_in_driver"
+from ingest_platform_tests import stand_in_driver
+from ingest_platform_tests.dagster_home import REPOSITORY, make_home
 
 _SPEC = """\
 type: ingest_platform.KafkaDeltaTable
@@ -34,7 +33,7 @@ attributes:
     path: {lake}/clicks
 """
 _DEFINITIONS = """\
-import os, sys
+import os
 from pathlib import Path
 import dagster as dg
 from ingest_platform.components.kafka_delta_table import stream_definitions
@@ -42,7 +41,7 @@ from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.spec import load_spec
 
 path = Path({path!r})
-driver = [sys.executable, "-m", {module!r}]
+driver = list({driver!r})
 defs = dg.Definitions.merge(
     stream_definitions(load_spec(path, os.environ), path),
     dg.Definitions(resources={{
@@ -73,12 +72,13 @@ class Daemon:
         return Stores.of(load_spec(self.spec_path, os.environ), StorageEnvironment())
 
     def prepare(self) -> None:
-        self.home.mkdir()
-        shutil.copy(REPOSITORY / "dagster.yaml", self.home)
+        make_home(self.home)
         self.spec_path.write_text(_SPEC.format(lake=self.folder / "lake"))
         (self.folder / "deployed.py").write_text(
             _DEFINITIONS.format(
-                path=str(self.spec_path), module=STAND_IN, logs=str(self.folder / "logs")
+                path=str(self.spec_path),
+                driver=stand_in_driver.COMMAND,
+                logs=str(self.folder / "logs"),
             )
         )
 
@@ -137,7 +137,7 @@ class Daemon:
         found = []
         for process in psutil.process_iter(["cmdline", "status"]):
             line = process.info["cmdline"] or []
-            if STAND_IN in line and str(self.spec_path) in line:
+            if stand_in_driver.COMMAND[-1] in line and str(self.spec_path) in line:
                 found.append(process.pid)
         return found
 

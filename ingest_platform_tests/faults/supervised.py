@@ -6,7 +6,6 @@ The sensors' ticks come every few seconds, and the runs that they ask for are ex
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +23,9 @@ from ingest_platform.components.kafka_delta_table import stream_definitions
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.components.supervisor import Tick
 from ingest_platform.spec.alerts import AlertsSpec
+from ingest_platform_tests.dagster_home import make_instance
 from ingest_platform_tests.deployed_stream import DeployedStream
 
-REPOSITORY = Path(__file__).parents[2]
 TICK_SECONDS = 5.0
 
 
@@ -99,12 +98,10 @@ def supervised(
     alerts: AlertsSpec | None = None,
 ) -> Iterator[Supervision]:
     """Supervise until the block ends; then no driver is left."""
-    folder.mkdir()
-    shutil.copy(REPOSITORY / "dagster.yaml", folder)
     before = dict(os.environ)
     os.environ.update(stream.environ)  # what a run's worker would have
     try:
-        with dg.DagsterInstance.from_config(str(folder)) as instance:
+        with make_instance(folder) as instance:
             made = Supervision(stream, instance, tick, alerts)
             made.start()
             try:

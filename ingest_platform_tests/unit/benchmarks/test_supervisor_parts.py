@@ -7,8 +7,8 @@ import pytest
 from ingest_platform_tests.benchmarks import supervisor_parts as parts
 from ingest_platform_tests.benchmarks.bench_supervisor import goals
 from ingest_platform_tests.benchmarks.figures import Figures
-from ingest_platform_tests.benchmarks.supervised_tables import make_instance
 from ingest_platform_tests.dagster.conftest import QUIET
+from ingest_platform_tests.dagster_home import make_instance
 
 pytestmark = [pytest.mark.slow, QUIET]
 

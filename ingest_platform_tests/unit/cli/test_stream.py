@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import suppress
 
 import psutil
@@ -13,8 +12,7 @@ from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.stores import Stores
 from ingest_platform.cli import steering
 from ingest_platform.spec import StorageEnvironment, load_spec
-
-STAND_IN = [sys.executable, "-m", "ingest_platform_tests.stand_in_driver"]
+from ingest_platform_tests import stand_in_driver
 
 
 @pytest.fixture
@@ -22,7 +20,7 @@ def stores(deployment, monkeypatch, tmp_path):
     """The stream `clicks`, its driver the stand-in; none is left behind."""
     spec = load_spec(deployment.declare("clicks"), {})
     monkeypatch.setenv("INGEST_LOG_DIR", str(tmp_path / "logs"))
-    monkeypatch.setattr(steering, "launcher_of", lambda *_: LocalLauncher(STAND_IN))
+    monkeypatch.setattr(steering, "launcher_of", lambda *_: LocalLauncher(stand_in_driver.COMMAND))
     stores = Stores.of(spec, StorageEnvironment())
     yield stores
     status = stores.status.read("clicks")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,18 +23,18 @@ from ingest_platform.spec.files import COMPONENT_TYPE
 from ingest_platform.steer.reach import Reach
 from ingest_platform.steer.starting import Started, start
 from ingest_platform.steer.turnover import Patience, Refused, turnover
+from ingest_platform_tests import stand_in_driver
 
 pytestmark = pytest.mark.slow
 
 PATIENCE = Patience(drain=10, start=20)
-STAND_IN = (sys.executable, "-m", "ingest_platform_tests.stand_in_driver")
 
 
 class Remembering(LocalLauncher):
     """The launcher, and what it has launched."""
 
     def __init__(self) -> None:
-        super().__init__(STAND_IN)
+        super().__init__(stand_in_driver.COMMAND)
         self.launched: list[RunsAt] = []
 
     def launch(self, launch: Launch) -> RunsAt:
