@@ -10,7 +10,8 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.data_files import LiveFiles, live_files
-from ingest_platform.adapters.objects import object_store
+from ingest_platform.adapters.objects import ObjectStore, object_store
+from ingest_platform.maintain.compaction.announced_dml import AnnouncedDml
 from ingest_platform.maintain.compaction.plan import CompactionPlan, plan_compaction
 from ingest_platform.maintain.compaction.run import BatchResult, Compactor
 from ingest_platform.maintain.table_report import TableReport
@@ -43,19 +44,35 @@ def compact_table(
     results: list[BatchResult] = []
     after, done = before, _planned(plan)
     if plan.batches and not dry_run:
-        with Turns(object_store(spec.root, storage), spec.name).turn() as other:
+        state = object_store(spec.root, storage)
+        with Turns(state, spec.name).turn() as other:
             if other:
                 done = left_to(other)
             else:
-                compactor = Compactor(
-                    session(), spec.table.path, before.partition_types, spec.maintenance.compaction
-                )
-                results = compactor.run(plan, lambda result: _tell(spec.name, result))
+                results = _carry_out(plan, spec, before, state, session())
                 after, done = live_files(spec.table.path, storage) or before, _done(results)
     seconds = time.monotonic() - started
     return TableReport(
         spec.name, done, _numbers(before, after, plan, results, seconds), plan.reasons()
     )
+
+
+def _carry_out(
+    plan: CompactionPlan,
+    spec: StreamSpec,
+    files: LiveFiles,
+    state: ObjectStore,
+    session: SparkSession,
+) -> list[BatchResult]:
+    path = spec.table.path
+    compactor = Compactor(
+        session,
+        path,
+        files.partition_types,
+        spec.maintenance.compaction,
+        dml=AnnouncedDml(state, path),
+    )
+    return compactor.run(plan, lambda result: _tell(spec.name, result))
 
 
 def _planned(plan: CompactionPlan) -> str:

@@ -12,8 +12,13 @@ from pyspark.sql import SparkSession
 from tenacity import wait_none
 
 from ingest_platform.adapters.data_files import live_files
+from ingest_platform.adapters.objects import object_store
 from ingest_platform.drivers.compact_table import compact_table
+from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.embedded.kafka import KafkaServer
+from ingest_platform.errors import LogDamagedError
+from ingest_platform.maintain.auto_compaction.markers import YIELD_TO, Marker, markers_folder
+from ingest_platform.maintain.compaction.announced_dml import AnnouncedDml
 from ingest_platform.maintain.compaction.plan import plan_compaction
 from ingest_platform.maintain.compaction.run import Compactor
 from ingest_platform.stream.transaction import Transaction
@@ -140,6 +145,74 @@ def test_a_delete_that_comes_first_makes_compaction_try_again(
     assert result.yielded is None
     assert [row["id"] for row in table.rows()] == [0, 1, 2, 3, 10, 11, 13]
     assert table.files() == 1
+
+
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_dml_announced_before_the_commit_goes_first(
+    spark: SparkSession, s3: S3Bucket, tmp_path: Path, where: str
+) -> None:
+    """A MERGE of ten minutes must not fail because compaction was a second faster."""
+    root = f"s3a://{s3.bucket}/lake" if where == "s3" else str(tmp_path)
+    table = LakeTable(f"{root}/t", s3 if where == "s3" else None)
+    for n in range(4):
+        table.append([n])
+    state = object_store(f"{root}/_ingest", table.storage)
+    waits = []
+
+    class Late(AnnouncedDml):
+        """The DML begins when the batch has found that there is none, and ends after its defeat."""
+
+        def wait(self) -> None:
+            marker = f"{markers_folder(table.path)}/merge.json"
+            state.delete(marker)
+            super().wait()
+            if not waits:
+                state.put(marker, Marker("other:1").to_json().encode())
+            waits.append(table.operations().count("OPTIMIZE"))
+
+    found = live_files(table.path, table.storage)
+    assert found
+    rules = table_spec(table.path).maintenance.compaction
+    plan = plan_compaction(found.files, rules, datetime.now(UTC))
+    compactor = Compactor(
+        spark, table.path, found.partition_types, rules, Late(state, table.path), wait_none()
+    )
+    [result] = compactor.run(plan, lambda _: None)
+    assert (result.conflicts, result.yielded, result.files_removed) == (1, None, 4)
+    assert waits == [0, 0]
+    assert table.operations().count("OPTIMIZE") == 1
+    assert [row["id"] for row in table.rows()] == [0, 1, 2, 3]
+    assert spark.conf.get(YIELD_TO, None) is None
+
+
+def test_settled_partitions_are_clustered(spark: SparkSession, tmp_path: Path) -> None:
+    """With `z_order`, a query on the clustered column can leave files out."""
+    table = LakeTable(str(tmp_path / "t"))
+    for n in range(4):
+        table.append(range(n, 4000, 4), user=["u"] * 1000)
+    before = table.rows()
+    report = compact(spark, table, z_order=["id"], target_file_size=20_000)
+    assert report.numbers["files_removed"] == 4, report
+    optimize = table.history()[-1]
+    assert "id" in optimize["operationParameters"]["zOrderBy"]
+    assert table.rows() == before
+
+
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_nobody_maintains_a_table_whose_log_has_a_hole(
+    s3: S3Bucket, tmp_path: Path, where: str
+) -> None:
+    """Fault 24: what the missing entry removed would come back, or be deleted for good."""
+    root = f"s3a://{s3.bucket}/lake" if where == "s3" else str(tmp_path)
+    table = LakeTable(f"{root}/t", s3 if where == "s3" else None)
+    for n in range(3):
+        table.append([n])
+    object_store(root, table.storage).delete(f"t/_delta_log/{1:020}.json")
+    spec, now = table_spec(table.path), datetime.now(UTC)
+    with pytest.raises(LogDamagedError, match="hole"):
+        compact_table(spec, table.storage, no_session, now, dry_run=False)
+    with pytest.raises(LogDamagedError, match="hole"):
+        vacuum_table(spec, table.storage, no_session, now, VacuumOptions(full=True))
 
 
 def test_the_stream_goes_on_after_any_other_writer(

@@ -84,7 +84,8 @@ def dml_in_flight(
     """Announce a MERGE, UPDATE, DELETE or overwrite of `table` while the block runs.
 
     Asynchronous auto compaction of the table then yields, in every driver: one that is queued is
-    put off, one that runs is cancelled, one that is about to commit is turned back. Blocks may
+    put off, one that runs is cancelled, one that is about to commit is turned back. Scheduled
+    compaction waits, for two minutes of a run, and leaves the rest to the next one. Blocks may
     overlap and nest. A process that dies inside the block is forgotten after `ttl`.
 
     Args:

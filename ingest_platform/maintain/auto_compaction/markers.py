@@ -17,11 +17,21 @@ from ingest_platform.adapters.objects import ObjectStore
 
 TTL_SECONDS: Final = 60.0
 
+# Setting of a session whose commits are automatic: the LogStores look into this folder of markers
+# before each of them (YieldGate.java).
+YIELD_TO: Final = "spark.ingest.commit.yieldTo"
+
 
 def markers_folder(table: str) -> str:
     """Key of the folder of `table`'s markers, below the state's root."""
     path = table.rstrip("/")
     return f"dml/{path.rpartition('/')[2]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
+
+
+def markers_uri(objects: ObjectStore, table: str) -> str:
+    """The same folder as `YIELD_TO` wants it."""
+    path = f"{objects.root}/{markers_folder(table)}"
+    return path if "://" in path else f"file://{path}"
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,12 @@ from pyspark.sql import SparkSession
 
 from ingest_platform.errors import EnvironmentFault
 from ingest_platform.maintain.auto_compaction.attempt import YieldedError
+from ingest_platform.maintain.auto_compaction.markers import YIELD_TO
 from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
 from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
 from ingest_platform.maintain.auto_compaction.trigger import Partition, Trigger, partitions_due
 from ingest_platform.spark.conf import MAINTENANCE_POOL
 
-# Read by the LogStores at the commit (YieldGate.java).
-YIELD_TO: Final = "spark.ingest.commit.yieldTo"
 ENABLED: Final = "spark.databricks.delta.autoCompact.enabled"
 
 _HOOK: Final = "org.apache.spark.sql.delta.hooks.AutoCompact$"

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ingest_platform.adapters.objects import ObjectStore
 from ingest_platform.maintain.auto_compaction.dml_watch import MarkedDml
 from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
-from ingest_platform.maintain.auto_compaction.markers import markers_folder
+from ingest_platform.maintain.auto_compaction.markers import markers_uri
 from ingest_platform.maintain.auto_compaction.optimize import ENABLED, SparkCompactor
 from ingest_platform.maintain.auto_compaction.service import AutoCompactionService, Worker
 from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
@@ -100,7 +100,7 @@ def open_service(
     compactor = SparkCompactor(
         spark,
         SnapshotFiles(storage),
-        markers=lambda table: _uri(f"{objects.root}/{markers_folder(table)}"),
+        markers=lambda table: markers_uri(objects, table),
     )
     service = AutoCompactionService(
         compactor, MarkedDml(objects), policy=policy, changed=changed, make_worker=_pinned_thread
@@ -112,7 +112,3 @@ def open_service(
 def _pinned_thread(target: Callable[[], None]) -> Worker:
     """A thread with a JVM thread of its own, which ends with it."""
     return InheritableThread(target=target, name="auto-compaction", daemon=True)
-
-
-def _uri(path: str) -> str:
-    return path if "://" in path else f"file://{path}"

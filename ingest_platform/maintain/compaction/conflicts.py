@@ -1,4 +1,4 @@
-"""Whether an error is another writer's commit that came first."""
+"""Whether an error is another writer's commit that came first, or announced DML that goes first."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _KINDS: Final = (
     "ConcurrentDeleteReadException",
     "ConcurrentDeleteDeleteException",
     "ConcurrentTransactionException",
+    "TurnedBackException",  # our LogStores' own: DML in flight was announced
 )
 
 

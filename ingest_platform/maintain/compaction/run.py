@@ -2,7 +2,8 @@
 
 OPTIMIZE commits with `dataChange=false`: rows, ledgers and streaming readers of the table are not
 affected, and appends never conflict with it. A MERGE, UPDATE or DELETE of the same files does;
-then one of the two must repeat its work, and here it is this one.
+then one of the two must repeat its work, and here it is this one. If the DML was announced, it is
+always this one: the batch waits for it, and the LogStore turns its commit back.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from ingest_platform.maintain.auto_compaction.markers import YIELD_TO
+from ingest_platform.maintain.compaction.announced_dml import AnnouncedDml, DmlInFlightError
 from ingest_platform.maintain.compaction.conflicts import conflict_of
 from ingest_platform.maintain.compaction.plan import Batch, CompactionPlan
 from ingest_platform.maintain.compaction.sql import optimize_statement
@@ -45,7 +48,8 @@ class BatchResult:
         bytes_read: Sum of the removed files.
         bytes_written: Sum of the added files.
         conflicts: Times that another writer's commit came first.
-        yielded: The conflict because of which the batch was given up; None if it was committed.
+        yielded: The conflict, or the DML in flight, because of which the batch was given up; None
+            if it was committed.
         seconds: Duration, with waits.
     """
 
@@ -68,6 +72,7 @@ class Compactor:
         path: The table.
         types: SQL type by partition column.
         rules: The spec's.
+        dml: DML that was announced; None to look for none.
         wait: Passed to tenacity; tests make it short.
     """
 
@@ -75,6 +80,7 @@ class Compactor:
     path: str
     types: Mapping[str, str]
     rules: CompactionSpec
+    dml: AnnouncedDml | None = None
     wait: Any = field(default_factory=lambda: wait_exponential_jitter(initial=1, max=30, jitter=2))
 
     def run(self, plan: CompactionPlan, told: Callable[[BatchResult], None]) -> list[BatchResult]:
@@ -85,7 +91,7 @@ class Compactor:
         (its result says so), and the next one goes on.
         """
         results = []
-        with self._file_sizes():
+        with self._settings():
             for batch in plan.batches:
                 result = self._batch(batch)
                 told(result)
@@ -93,42 +99,44 @@ class Compactor:
         return results
 
     def _batch(self, batch: Batch) -> BatchResult:
-        started, conflicts = time.monotonic(), 0
+        started, lost = time.monotonic(), list[str]()
 
-        def lost(state: RetryCallState) -> None:
-            nonlocal conflicts
-            conflicts += 1
-            kind = _conflict(state)
-            log.info("%s: another writer was first (%s), trying again", self.path, kind)
+        def note(state: RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome else None
+            if error and (kind := conflict_of(error)):
+                log.info("%s: another writer was first (%s)", self.path, kind)
+                lost.append(kind)
 
         retrying = Retrying(
             retry=retry_if_exception(lambda error: conflict_of(error) is not None),
             stop=stop_after_attempt(TRIES),
             wait=self.wait,
-            before_sleep=lost,
+            after=note,
             reraise=True,
         )
         try:
             metrics = retrying(self._optimize, batch)
         except Exception as error:
-            kind = conflict_of(error)
-            if kind is None:
+            why = str(error) if isinstance(error, DmlInFlightError) else conflict_of(error)
+            if why is None:
                 raise
-            log.warning("%s: gave up a batch after %d conflicts: %s", self.path, TRIES, kind)
+            log.warning("%s: gave up a batch after %d conflicts: %s", self.path, len(lost), why)
             seconds = time.monotonic() - started
-            return BatchResult(conflicts=TRIES, yielded=kind, seconds=seconds)
+            return BatchResult(conflicts=len(lost), yielded=why, seconds=seconds)
         return BatchResult(
             partitions=int(metrics["partitionsOptimized"]),
             files_removed=int(metrics["numFilesRemoved"]),
             files_added=int(metrics["numFilesAdded"]),
             bytes_read=int(metrics["filesRemoved"]["totalSize"] or 0),
             bytes_written=int(metrics["filesAdded"]["totalSize"] or 0),
-            conflicts=conflicts,
+            conflicts=len(lost),
             seconds=time.monotonic() - started,
         )
 
     def _optimize(self, batch: Batch) -> Mapping[str, Any]:
         """Run the statement on the newest snapshot, which a repetition reads afresh."""
+        if self.dml:
+            self.dml.wait()
         self.spark.conf.set(f"{_OPTIMIZE}minFileSize", str(batch.below))
         columns = self.rules.z_order if batch.cluster else ()
         statement = optimize_statement(self.path, batch, self.types, columns)
@@ -136,22 +144,19 @@ class Compactor:
         return row["metrics"].asDict(recursive=True)
 
     @contextmanager
-    def _file_sizes(self) -> Iterator[None]:
-        """Delta's sizes for the time of a run; the session may serve other tables afterwards."""
-        sizes = {
-            f"{_OPTIMIZE}maxFileSize": self.rules.target_file_size,
+    def _settings(self) -> Iterator[None]:
+        """Delta's settings for the time of a run; the session may serve other tables afterwards."""
+        settings = {
+            f"{_OPTIMIZE}maxFileSize": str(self.rules.target_file_size),
             # One partition alone may be larger than what one commit shall hold.
-            f"{_OPTIMIZE}batchSize": self.rules.commit_bytes,
+            f"{_OPTIMIZE}batchSize": str(self.rules.commit_bytes),
         }
-        for key, value in sizes.items():
-            self.spark.conf.set(key, str(value))
+        if self.dml:
+            settings[YIELD_TO] = self.dml.markers
+        for key, value in settings.items():
+            self.spark.conf.set(key, value)
         try:
             yield
         finally:
-            for key in (*sizes, f"{_OPTIMIZE}minFileSize"):
+            for key in (*settings, f"{_OPTIMIZE}minFileSize"):
                 self.spark.conf.unset(key)
-
-
-def _conflict(state: RetryCallState) -> str:
-    error = state.outcome.exception() if state.outcome else None
-    return (conflict_of(error) if error else None) or "unknown"
