@@ -84,7 +84,9 @@ def write_quarantine(
     A replayed batch (a crash came between this commit and the table's) replaces what it wrote
     before: the decoder may have been mended in between, and then rejects other records.
     """
-    complete = rows.select(
+    # Beneath the single task, so that the values of this batch are not part of the code that Spark
+    # generates for the decoding: it would be compiled anew for each batch.
+    complete = rows.coalesce(1).select(
         "*",
         F.lit(batch).cast("bigint").alias("batch"),
         F.lit(session).alias("session"),
@@ -96,7 +98,7 @@ def write_quarantine(
         writer = complete.write.format("delta").mode("overwrite")
         writer.option("replaceWhere", condition).save(path)
         return int(spark.read.format("delta").load(path).filter(condition).count())
-    files = txn.write(complete.coalesce(1))
+    files = txn.write(complete)
     written = sum(f.records for f in files)
     txn.commit(session, batch, _metadata(session, batch, written))
     return written
@@ -107,14 +109,10 @@ def _of_batch(session: str, batch: int) -> str:
 
 
 def _among(rejected: Sequence[Coordinate]) -> Column:
-    by_partition: dict[tuple[str, int], list[int]] = {}
-    for c in rejected:
-        by_partition.setdefault((c.topic, c.partition), []).append(c.offset)
-    condition = F.lit(False)
-    for (topic, partition), offsets in by_partition.items():
-        here = (F.col("topic") == topic) & (F.col("partition") == partition)
-        condition = condition | (here & F.col("offset").isin(offsets))
-    return condition
+    # As text, since Spark writes numbers into the code that it generates, and compiles that anew
+    # for each batch.
+    place = F.concat_ws("/", "topic", "partition", "offset")
+    return place.isin([f"{c.topic}/{c.partition}/{c.offset}" for c in rejected])
 
 
 def _detail(schema: T.StructType) -> Column:
