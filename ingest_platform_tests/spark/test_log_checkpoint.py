@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest_platform.adapters.data_files import live_files
 from ingest_platform.stream.log_checkpoint import EVERY, LogCheckpointer, commits_between
 from ingest_platform_tests.lake_tables import LakeTable
 
@@ -36,3 +39,25 @@ def test_the_size_of_the_last_checkpoint_is_known(
     assert last["version"] == EVERY
     assert last["size"] >= EVERY
     assert not caplog.records
+
+
+def test_v2_checkpoints_where_the_table_asks_for_them(spark: SparkSession, tmp_path: Path) -> None:
+    """And delta-rs, which plans and audits, reads the log from one."""
+    path = str(tmp_path / "t")
+    for n in range(3):
+        rows = spark.range(n, n + 1, numPartitions=1).write.format("delta").mode("append")
+        rows.option("delta.checkpointPolicy", "v2").save(path)
+    checkpointer = LogCheckpointer(spark, path)
+    checkpointer.committed(0)
+    checkpointer.committed(EVERY)
+    checkpointer.close()
+    names = [file.name for file in (tmp_path / "t" / "_delta_log").iterdir()]
+    uuid = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    assert [n for n in names if re.fullmatch(rf"{2:020}\.checkpoint\.{uuid}\.(json|parquet)", n)]
+    for version in range(2):  # the checkpoint alone tells what these held
+        (tmp_path / "t" / "_delta_log" / f"{version:020}.json").unlink()
+    found = live_files(path, LakeTable(path).storage)
+    assert found is not None
+    assert len(found.files) == 3
+    uris = LakeTable(path).delta().file_uris()
+    assert sorted(pq.read_table(uri).column("id")[0].as_py() for uri in uris) == [0, 1, 2]
