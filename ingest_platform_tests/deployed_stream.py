@@ -16,9 +16,10 @@ import yaml
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.status_store import StatusStore
-from ingest_platform.adapters.table_log import TableLog, storage_options
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.drivers.diagnostics import Diagnostics
 from ingest_platform.drivers.stream import Options, StreamDriver
 from ingest_platform.embedded.process import ChildProcess, spawn
@@ -145,8 +146,7 @@ class DeployedStream:
     def delta(self, path: str | None = None) -> DeltaTable:
         """The table, or the one at `path`, as delta-rs reads it."""
         path = path or self.spec.table.path
-        options = storage_options(self.storage) if path.startswith("s3a://") else None
-        return DeltaTable(path, storage_options=options)
+        return DeltaTable(path, storage_options=options_for(path, self.storage))
 
     def rows(self) -> list[dict[str, Any]]:
         """The table's rows, in the order of their coordinates."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.factories import make_spec
@@ -31,7 +31,7 @@ class LakeTable:
     def __init__(self, path: str, s3: S3Bucket | None = None) -> None:
         self.path = path
         self.storage = storage_of(s3)
-        self._options = storage_options(self.storage) if s3 else None
+        self._options = options_for(path, self.storage)
 
     def append(self, ids: Sequence[int], **columns: Sequence[Any]) -> None:
         """Add one file for each partition value."""

@@ -9,10 +9,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
-from ingest_platform.adapters.table_log import errors_of, storage_options
+from ingest_platform.adapters.delta_tables import errors_of, open_table
 from ingest_platform.model.data_file import DataFile, Partition
 from ingest_platform.spec.environment import StorageEnvironment
 
@@ -60,7 +58,7 @@ def live_files(path: str, storage: StorageEnvironment) -> LiveFiles | None:
         StorageUnavailableError, StorageDeniedError: The log cannot be read.
     """
     with errors_of(path):
-        table = _open(path, storage)
+        table = open_table(path, storage)
         if table is None:
             return None
         actions = pa.table(table.get_add_actions(flatten=True))
@@ -81,21 +79,13 @@ def table_facts(path: str, storage: StorageEnvironment) -> TableFacts | None:
         IngestError: As `live_files`.
     """
     with errors_of(path):
-        table = _open(path, storage)
+        table = open_table(path, storage)
         if table is None:
             return None
         found = table.metadata()
     at = found.created_time
     created = datetime.fromtimestamp(at / 1000, UTC) if at else None
     return TableFacts(found.configuration, created)
-
-
-def _open(path: str, storage: StorageEnvironment) -> DeltaTable | None:
-    options = storage_options(storage) if path.startswith("s3a://") else None
-    try:
-        return DeltaTable(path, storage_options=options)
-    except TableNotFoundError:
-        return None
 
 
 def _files(actions: pa.Table, columns: list[str]) -> tuple[DataFile, ...]:

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from ingest_platform.adapters.delta_tables import open_table
 from ingest_platform.errors import StorageUnavailableError
-from ingest_platform.maintain.repair.touched import open_table
 from ingest_platform.spec.environment import StorageEnvironment
 
 _COLUMNS = [

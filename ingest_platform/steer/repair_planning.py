@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from ingest_platform.adapters.delta_tables import open_table
 from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.adapters.table_history import newest_account
 from ingest_platform.adapters.table_log import TableLog
@@ -32,7 +33,6 @@ from ingest_platform.maintain.repair.next_offsets import (
 from ingest_platform.maintain.repair.objections import with_objections
 from ingest_platform.maintain.repair.touched import (
     ends_in_data,
-    open_table,
     quarantine_touched,
     table_touched,
 )

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import storage_options
 from ingest_platform.drivers.compact_table import compact_table
 from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.embedded.s3 import start_s3

@@ -16,8 +16,8 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from ingest_platform import dml_in_flight
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.adapters.objects import ObjectStore, object_store
-from ingest_platform.adapters.table_log import storage_options
 from ingest_platform.embedded.kafka import KafkaServer
 from ingest_platform.maintain.auto_compaction.attempt import YieldedError
 from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
@@ -60,8 +60,7 @@ class Lake:
         rows.write.format("delta").mode("append").partitionBy(*columns).save(self.table)
 
     def delta(self) -> DeltaTable:
-        options = storage_options(self.storage) if self.table.startswith("s3a://") else None
-        return DeltaTable(self.table, storage_options=options)
+        return DeltaTable(self.table, storage_options=options_for(self.table, self.storage))
 
     def operations(self) -> list[str]:
         return [entry["operation"] for entry in reversed(self.delta().history())]

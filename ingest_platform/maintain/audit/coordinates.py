@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import PATIENT, options_for
 from ingest_platform.errors import IngestError, StorageUnavailableError, UserError
 from ingest_platform.maintain.audit.held import Held
 from ingest_platform.spec.environment import StorageEnvironment
@@ -43,7 +43,9 @@ def collect(
         StorageUnavailableError: A data file or the log cannot be read.
     """
     try:
-        delta = DeltaTable(_uri(table), version=version, storage_options=_options(table, storage))
+        options = options_for(table, storage)
+        patient = {**options, **PATIENT} if options else None
+        delta = DeltaTable(_uri(table), version=version, storage_options=patient)
     except TableNotFoundError:
         return Scanned()
     except (DeltaError, OSError) as error:
@@ -100,13 +102,6 @@ def _refuse_without_coordinates(delta: DeltaTable, table: str) -> None:
 
 def _uri(table: str) -> str:
     return table.removeprefix("file://")
-
-
-def _options(table: str, storage: StorageEnvironment) -> dict[str, str] | None:
-    if not table.startswith(("s3a://", "s3://")):
-        return None
-    # A column chunk takes longer than a log entry, for which those limits were chosen.
-    return {**storage_options(storage), "timeout": "60s", "retry_timeout": "120s"}
 
 
 def _unreadable(error: Exception, table: str) -> IngestError:

@@ -9,7 +9,7 @@ from datetime import datetime
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.errors import StorageUnavailableError, UserError
 from ingest_platform.maintain.audit.coordinates import collect
 from ingest_platform.maintain.audit.data_audit import RowCounts, audit_data
@@ -134,9 +134,8 @@ def _read(log: LogFolder, table: str, on_progress: OnProgress) -> tuple[LogAudit
 
 def _cleanup_possible(table: str, storage: StorageEnvironment, now: datetime) -> bool | None:
     """Whether the table is older than its log retention; None when it cannot be opened."""
-    options = storage_options(storage) if table.startswith(("s3a://", "s3://")) else None
     try:
-        metadata = DeltaTable(table, storage_options=options).metadata()
+        metadata = DeltaTable(table, storage_options=options_for(table, storage)).metadata()
     except (DeltaError, OSError):
         return None
     if metadata.created_time is None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.maintain.auto_compaction.trigger import PARTITION_PREFIX
 from ingest_platform.spec import StorageEnvironment
 
@@ -49,5 +49,4 @@ class SnapshotFiles:
         return snapshot
 
     def _opened(self, table: str) -> DeltaTable:
-        options = storage_options(self._storage) if table.startswith("s3a://") else None
-        return DeltaTable(table, storage_options=options)
+        return DeltaTable(table, storage_options=options_for(table, self._storage))

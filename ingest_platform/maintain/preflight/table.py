@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ingest_platform.adapters.delta_tables import open_table
 from ingest_platform.errors import IngestError
 from ingest_platform.maintain.preflight.findings import ENVIRONMENT, USER, Finding, of_error, ok
 from ingest_platform.maintain.preflight.kinds import Group, Kind, Level
 from ingest_platform.maintain.preflight.secrets import secrets_of
-from ingest_platform.maintain.repair.touched import open_table
 from ingest_platform.maintain.table_properties import (
     DEFAULT_FILE_RETENTION,
     DEFAULT_LOG_RETENTION,

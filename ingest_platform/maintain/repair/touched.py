@@ -7,9 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
-from ingest_platform.adapters.table_log import errors_of, storage_options
+from ingest_platform.adapters.delta_tables import open_table
 from ingest_platform.maintain.audit.coordinates import collect
 from ingest_platform.maintain.audit.held import Held
 from ingest_platform.maintain.repair.cut import Place
@@ -18,20 +17,6 @@ from ingest_platform.spec.environment import StorageEnvironment
 
 _LOWEST, _HIGHEST = "min._kafka_partition", "max._kafka_partition"
 _LAST = "max._kafka_offset"
-
-
-def open_table(path: str, storage: StorageEnvironment) -> DeltaTable | None:
-    """The table; None if there is none.
-
-    Raises:
-        StorageUnavailableError, StorageDeniedError, LogDamagedError: Its log cannot be read.
-    """
-    options = storage_options(storage) if path.startswith("s3a://") else None
-    with errors_of(path):
-        try:
-            return DeltaTable(path, storage_options=options)
-        except TableNotFoundError:
-            return None
 
 
 def table_touched(table: DeltaTable | None, kept: Mapping[Place, int], rows: int) -> Touched:

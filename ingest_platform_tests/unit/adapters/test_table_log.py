@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from ingest_platform.adapters.table_log import TableLog, storage_options, table_log
+from ingest_platform.adapters.delta_tables import options_for
+from ingest_platform.adapters.table_log import TableLog, table_log
 from ingest_platform.errors import StorageDeniedError, StorageUnavailableError
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRange, OffsetRanges
@@ -30,7 +31,7 @@ def commit(path: str, storage: StorageEnvironment, metadata: str | None) -> None
         path,
         pa.table({"id": [1, 2]}),
         mode="append",
-        storage_options=storage_options(storage) if path.startswith("s3a") else None,
+        storage_options=options_for(path, storage),
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": metadata} if metadata else None
         ),
@@ -74,7 +75,7 @@ def test_size_counts_live_files(place):
     assert size is not None
     assert (size.version, size.files) == (2, 3)
     path, storage = place
-    options = storage_options(storage) if path.startswith("s3a") else None
+    options = options_for(path, storage)
     DeltaTable(path, storage_options=options).optimize.compact()
     compacted = log.size()
     assert compacted is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from ingest_platform.adapters.table_log import storage_options
+from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.errors import UserError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
 from ingest_platform.maintain.audit.run import AuditTarget, run_audit
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def options(self) -> dict[str, str] | None:
-        return storage_options(self.storage) if self.path.startswith("s3") else None
+        return options_for(self.path, self.storage)
 
     def audit(self, **how) -> AuditReport:
         target = AuditTarget(self.path, f"{self.path}_quarantine", from_earliest=True)
