@@ -30,10 +30,10 @@ from ingest_platform.model.lease import Lease
 
 log = logging.getLogger(__name__)
 
-TTL_SECONDS: Final = 20.0
+TTL_SECONDS: Final = 30.0
 
-_BEATS_PER_TTL: Final = 4
-_LOOKS_PER_TTL: Final = 16
+_BEATS_PER_TTL: Final = 6
+_LOOKS_PER_TTL: Final = 24
 
 
 class Turns:
