@@ -24,7 +24,7 @@ from ingest_platform.drivers.diagnostics import Diagnostics
 from ingest_platform.drivers.stream import Options, StreamDriver
 from ingest_platform.embedded.process import ChildProcess, spawn
 from ingest_platform.maintain.audit.report import AuditReport
-from ingest_platform.maintain.audit.run import AuditTarget, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, examine
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.status import Status
@@ -163,13 +163,13 @@ class DeployedStream:
     def audit(self) -> AuditReport:
         """The platform's own audit, with the data and the topic."""
         spec = self.spec
-        return run_audit(
+        return examine(
             AuditTarget(spec.table.path, spec.table.quarantine, from_earliest=True),
             self.storage,
             datetime.now(UTC),
             data=True,
             brokers=lambda: topic_bounds(spec.source, self.environ),
-        )
+        ).report
 
     def assert_holds(self, places: list[Place]) -> None:
         """Each of these records is in table or quarantine exactly once, and nothing else is."""

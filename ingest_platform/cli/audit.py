@@ -18,7 +18,7 @@ from ingest_platform.cli.audit_view import show_report
 from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import DataProblem, UserError
-from ingest_platform.maintain.audit.run import AuditTarget, OnProgress, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, OnProgress, examine
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.spec import SourceSpec, StorageEnvironment
 
@@ -68,14 +68,14 @@ def audit(target: str, name: str | None, data: bool, topic: bool, as_json: bool)
         )
     source = found.source if topic else None
     with _progress(shown=not as_json) as on_progress:
-        report = run_audit(
+        report = examine(
             found.target,
             StorageEnvironment.from_env(os.environ),
             datetime.now(UTC),
             data=data,
             brokers=(lambda: topic_bounds(source, os.environ)) if source else None,
             on_progress=on_progress,
-        )
+        ).report
     if as_json:
         where = {"name": found.name, "table": found.target.table}
         click.echo(json.dumps({**where, **report.to_dict()}))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from ingest_platform.embedded.receipts import Receipts
 from ingest_platform.maintain.audit.report import AuditReport
-from ingest_platform.maintain.audit.run import AuditTarget, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, examine
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
 from ingest_platform.maintain.topic_bounds import topic_bounds
 from ingest_platform.spec import StorageEnvironment, StreamSpec
@@ -45,7 +45,7 @@ def prove(spec: StreamSpec, receipts: Receipts, env: Mapping[str, str]) -> Proof
     held = topic_bounds(spec.source, env)
     target = AuditTarget(spec.table.path, spec.table.quarantine, from_earliest=True)
     storage = StorageEnvironment.from_env(env)
-    audit = run_audit(target, storage, datetime.now(UTC), data=True, brokers=lambda: held)
+    audit = examine(target, storage, datetime.now(UTC), data=True, brokers=lambda: held).report
     failures = (*_of_the_producer(receipts, held, spec), *_of_the_table(audit))
     return Proof(receipts, held, audit, failures)
 

@@ -49,19 +49,6 @@ class AuditTarget:
     from_earliest: bool = False
 
 
-def run_audit(
-    target: AuditTarget,
-    storage: StorageEnvironment,
-    now: datetime,
-    *,
-    data: bool = False,
-    brokers: Brokers | None = None,
-    on_progress: OnProgress = lambda _done, _total: None,
-) -> AuditReport:
-    """Audit one table; see `examine` for the arguments."""
-    return examine(target, storage, now, data=data, brokers=brokers, on_progress=on_progress).report
-
-
 @dataclass(frozen=True)
 class Examined:
     """An audit's outcome, and the log that it was made from."""

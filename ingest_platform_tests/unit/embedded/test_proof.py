@@ -9,7 +9,9 @@ import pytest
 from ingest_platform.embedded import proof as module
 from ingest_platform.embedded.proof import prove
 from ingest_platform.embedded.receipts import Acknowledged, Receipts
+from ingest_platform.maintain.audit.log_audit import LogAudit
 from ingest_platform.maintain.audit.report import AuditReport, Finding, Kind
+from ingest_platform.maintain.audit.run import Examined
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
 from ingest_platform.spec import load_spec
 from ingest_platform_tests.unit.cli.conftest import Deployment
@@ -27,7 +29,8 @@ def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         held = {("t", 0): BrokerRange(0, end)}
         report = AuditReport(0, 1, findings=findings, lag={"t-0": unread})
         monkeypatch.setattr(module, "topic_bounds", lambda _source, _env: held)
-        monkeypatch.setattr(module, "run_audit", lambda *_args, **_options: report)
+        examined = Examined(report, LogAudit())
+        monkeypatch.setattr(module, "examine", lambda *_args, **_options: examined)
         return prove(spec, receipts, {}).failures
 
     return judge

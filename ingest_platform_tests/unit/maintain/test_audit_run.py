@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from ingest_platform.adapters.delta_tables import options_for
 from ingest_platform.errors import UserError
 from ingest_platform.maintain.audit.report import AuditReport, Kind
-from ingest_platform.maintain.audit.run import AuditTarget, run_audit
+from ingest_platform.maintain.audit.run import AuditTarget, examine
 from ingest_platform.maintain.audit.topic_audit import BrokerRange
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform_tests.ledger_tables import (
@@ -38,7 +38,7 @@ class Place:
 
     def audit(self, **how) -> AuditReport:
         target = AuditTarget(self.path, f"{self.path}_quarantine", from_earliest=True)
-        return run_audit(target, self.storage, dt.datetime.now(dt.UTC), **how)
+        return examine(target, self.storage, dt.datetime.now(dt.UTC), **how).report
 
 
 @pytest.fixture
@@ -97,7 +97,8 @@ def test_an_expired_log_is_clean_and_says_what_it_no_longer_proves(local):
     for version in range(4):
         (Path(local.path) / "_delta_log" / f"{version:020}.json").unlink()
     later = dt.datetime.now(dt.UTC) + dt.timedelta(days=40)
-    report = run_audit(AuditTarget(local.path, f"{local.path}_q"), StorageEnvironment(), later)
+    target = AuditTarget(local.path, f"{local.path}_q")
+    report = examine(target, StorageEnvironment(), later).report
     assert report.clean, report.errors
     assert "versions 0 to 3" in report.unproved[0]
     assert [(p.start, p.until) for p in report.proven] == [(40, 60)]
