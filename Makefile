@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift bench-supervisor screenshots
+.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift bench-supervisor bench-auto-compaction screenshots
 
 PYTHON ?= python3
 VENV := .venv
