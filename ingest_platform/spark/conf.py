@@ -47,8 +47,8 @@ MAINTENANCE_POOL: Final = "maintenance"
 DELTA: Final[Mapping[str, str]] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # The default of 50 makes 50 tiny tasks out of reading a log of a few thousand files; the
-    # seed's 150 was for millions. One task handles some 100,000 files in a second.
+    # The default of 50 makes 50 tiny tasks out of reading a log of a few thousand files; 150,
+    # as is often advised, is for millions. One task handles some 100,000 files in a second.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.checkpoint.partSize": "1000000",
     # VACUUM becomes visible in the history; safe, since every log writer here is conditional.
