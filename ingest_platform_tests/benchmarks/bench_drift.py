@@ -1,6 +1,6 @@
 """Two days of a table in fast motion: everything in one driver, and the platform's drivers apart.
 
-    python -m ingest_platform_tests.benchmarks.bench_drift [--batches N] [--forms seed,platform]
+    python -m ingest_platform_tests.benchmarks.bench_drift [--batches N] [--forms F,F]
 
 As many batches, files and runs of maintenance as 48 hours at a trigger of 15 s make are 11,500
 batches; the short form is of 1,000. Each batch holds 15 s of event time, so hours pass by every
@@ -65,7 +65,7 @@ NOTES = (
     "The first tenth of the batches is warm-up. first, last: the medians of the first and the last "
     "twentieth of the others. live heap: after a forced full collection, every settings.look_every "
     "batches; the batches in which it was forced are left out.",
-    "Maintenance is the seed's own in its form, in a thread of the same driver; the platform's is "
+    "The script maintains its table in a thread of the same driver; the platform's maintenance is "
     "in a process of its own (one for all runs, since the start of a JVM would come each minute).",
     "Retention is five minutes, so that vacuum has work in the short form too.",
 )
@@ -217,7 +217,7 @@ def draw(courses: dict[str, Course], path: Path) -> None:
     """Batches, heap, files and log over the batches."""
     mpl.use("Agg")
     figure = Figure(figsize=(12, 7.5), layout="constrained")
-    colors = {"seed": "#b5651d", "platform": "#1f6feb"}
+    colors = {"one_driver": "#b5651d", "platform": "#1f6feb"}
     panels = (
         ("Batches (median of 20)", "seconds", _smooth),
         (

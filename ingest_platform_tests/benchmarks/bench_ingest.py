@@ -83,7 +83,7 @@ class Settings:
     warm_up_seconds: float
 
     def pace(self, part: str) -> Pace:
-        """Of a live part: issue 3's trickle, and seed 000's rate at the demo's trigger."""
+        """Of a live part: a trickle, or the rate of a busy web shop at the demo's trigger."""
         if part == FIXED:
             rate, trigger, seconds = 100, 1.0, self.fixed_seconds
         else:

@@ -1,4 +1,4 @@
-"""What maintenance costs at seed 000's rate: write amplification, and S3 requests per hour.
+"""What maintenance costs for a busy web shop: write amplification, and S3 requests per hour.
 
     python -m ingest_platform_tests.benchmarks.bench_maintenance_cost [--hours H] [--files N]
 
@@ -189,7 +189,7 @@ def draw(lives: dict[str, Life], steps: dict[str, dict[str, int]], path: Path) -
     for partitioning, life in lives.items():
         label = f"{TITLES[partitioning]}: {life.amplification:.2f} bytes rewritten per byte"
         axes.plot(range(len(life.files)), life.files, label=label)
-    axes.set(title="Live files at the seed's rate", xlabel="hours", ylabel="files")
+    axes.set(title="Live files", xlabel="hours", ylabel="files")
     axes.legend(frameon=False)
     axes = figure.add_subplot(1, 2, 2)
     left = [0.0] * len(steps)

@@ -23,7 +23,7 @@ SCHEMA: Final = (
 )
 PARTITIONS: Final = 25
 
-# A stream of this rate (seed 000 names 2,000 to 6,000) made the event times of a backlog.
+# A stream of this rate, in records per second, made the event times of a backlog.
 BACKLOG_RATE: Final = 4000
 
 _CHUNK: Final = 10_000

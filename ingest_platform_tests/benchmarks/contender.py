@@ -65,12 +65,12 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class PlainScript:
-    """(a) The script of seed 000, on the locked jars.
+    """(a) The plain script, on the locked jars.
 
     Attributes:
-        max_offsets_per_trigger: Records a batch; the seed does not say.
-        snapshot_partitions: The seed's 150 suit its cluster and log of millions of files. On two
-            cores they cost more than everything else, so there is also (a2), with what suits here.
+        max_offsets_per_trigger: Records a batch.
+        snapshot_partitions: 150 suit a cluster and a log of millions of files. On two cores they
+            cost more than everything else, so there is also (a2), with what suits here.
     """
 
     max_offsets_per_trigger: int

@@ -13,12 +13,12 @@ from typing import IO, Final, Protocol
 from ingest_platform.embedded.process import ChildProcess
 from ingest_platform_tests.benchmarks import programs
 from ingest_platform_tests.benchmarks.batches import BatchSource, CheckpointClock
-from ingest_platform_tests.benchmarks.contenders.drift_seed import COMPACT_EVERY, VACUUM_EVERY
+from ingest_platform_tests.benchmarks.contenders.one_driver import COMPACT_EVERY, VACUUM_EVERY
 
 SCHEMA: Final = "id BIGINT, event_time TIMESTAMP, page STRING"
 DRIVER_MEMORY: Final = "1g"  # what leaks shows sooner; both get as much
 
-# In fast motion: some minutes where the seed has six hours.
+# In fast motion: some minutes instead of six hours.
 RETENTION: Final = "interval 5 minutes"
 
 _MODULES: Final = "ingest_platform_tests.benchmarks.contenders"
@@ -71,15 +71,15 @@ class Upkeep(Protocol):
 
 @dataclass(frozen=True)
 class OneDriver:
-    """As seed 000 did it; its thread does the upkeep by itself."""
+    """A plain script whose own thread does the upkeep."""
 
-    key: str = "seed"
-    title: str = "all in one driver, as the seed"
+    key: str = "one_driver"
+    title: str = "plain script, all in one driver"
 
     def start(self, life: Life) -> ChildProcess:
         """Start the script under this Python."""
         script = [
-            *("-m", f"{_MODULES}.drift_seed"),
+            *("-m", f"{_MODULES}.one_driver"),
             *("--bootstrap-servers", life.bootstrap_servers, "--topic", life.topic),
             *("--table", str(life.table), "--schema", SCHEMA),
             *("--driver-memory", DRIVER_MEMORY, "--retention", RETENTION),
@@ -89,7 +89,7 @@ class OneDriver:
         return programs.start_spark_script(self.title, script, life.folder)
 
     def clock(self, life: Life) -> BatchSource:
-        """Its checkpoint is in the table's folder, as in the seed's script."""
+        """Its checkpoint is in the table's folder."""
         return CheckpointClock(life.table / "_checkpoints" / "clicks")
 
     def upkeep(self, life: Life) -> Upkeep:

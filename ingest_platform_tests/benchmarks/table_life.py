@@ -1,8 +1,8 @@
 """Days of a table's life in fast motion: files only, planned by the platform's own planner.
 
-Micro-batches add files at seed 000's rate; every quarter of an hour the planner is asked, and what
-it plans is carried out on the sizes. It tells how often Spark is needed, and how many bytes are
-rewritten for each byte ingested, without writing one.
+Micro-batches add files at the rate of a busy web shop; every quarter of an hour the planner is
+asked, and what it plans is carried out on the sizes. It tells how often Spark is needed, and how
+many bytes are rewritten for each byte ingested, without writing one.
 """
 
 from __future__ import annotations

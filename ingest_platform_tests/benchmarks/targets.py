@@ -1,4 +1,4 @@
-"""The goals of issue 3, held against the figures."""
+"""The goals for ingest, held against the figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Target:
         return self.value >= self.goal if self.bound == "at least" else self.value <= self.goal
 
     def to_json(self) -> dict[str, Any]:
-        """As the design's benchmark contract names the fields, and two more."""
+        """As it stands in the results' file."""
         return {
             "name": self.name,
             "value": float(f"{self.value:.6g}"),

@@ -325,7 +325,7 @@ def dg_cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_scaffolded_table_is_valid_and_short(project):
-    """Issue 3: a new table is one YAML file of at most ten lines."""
+    """A new table is one YAML file of at most ten lines."""
     made = dg_cli(project, "scaffold", "defs", "ingest_platform.KafkaDeltaTable", "orders")
     assert made.returncode == 0, made.stdout + made.stderr
     lines = (project / "shop" / "defs" / "orders" / "defs.yaml").read_text().splitlines()

@@ -55,7 +55,7 @@ def cores_of(spark: SparkSpec, machine: Machine) -> int:
 def _cores(
     specs: Sequence[StreamSpec], partitions: Mapping[str, int], machine: Machine
 ) -> Iterator[Finding]:
-    """Seed 004's count: a core per partition of each stream, and one per executor for the sink."""
+    """A core per partition of each stream, and one per executor for the sink."""
     for spec in specs:
         count = partitions.get(spec.name)
         if count is None:

@@ -1,8 +1,8 @@
-"""Contender (a): the PySpark script that seed 000 describes, as its author would write it today.
+"""Contender (a): the plain PySpark script that this platform takes the place of.
 
-Kafka -> from_json -> repartition -> append to a Delta table partitioned by hour, with that
-document's settings, and the defaults of Spark and Delta for everything that it does not name.
-Added are only the file that its progress reports go to, and silence on the console.
+Kafka -> from_json -> repartition -> append to a Delta table partitioned by hour, with settings from
+a cluster in production, and the defaults of Spark and Delta for everything else. Added are only the
+file that its progress reports go to, and silence on the console.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def session(args: argparse.Namespace) -> SparkSession:
-    """The document's settings; those of YARN have no effect on one machine, as in its own tests."""
+    """The cluster's settings, but for those of YARN, which have no effect on one machine."""
     return (
         SparkSession.builder.appName("clicks")
         .master("local[*]")

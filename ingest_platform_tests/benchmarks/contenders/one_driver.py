@@ -1,7 +1,7 @@
-"""Everything in one driver, as seed 000 did it: stream, compaction in a thread, and vacuum.
+"""Everything in one driver, as is often done: stream, compaction in a thread, and vacuum.
 
-The compaction is that document's: read a partition, repartition, overwrite it with
-`dataChange=false`. It takes the hours that the stream has left behind.
+The compaction reads a partition, repartitions and overwrites it with `dataChange=false`. It takes
+the hours that the stream has left behind.
 """
 
 from __future__ import annotations
