@@ -28,8 +28,8 @@ from ingest_platform.spec import SparkSpec, StorageEnvironment
 from ingest_platform_tests.benchmarks.compaction_course import WAYS, Course, Way, Writer
 from ingest_platform_tests.benchmarks.compaction_plot import draw
 from ingest_platform_tests.benchmarks.figures import Figures, percentile
-from ingest_platform_tests.benchmarks.results import FOLDER, write_results
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.results import write_results
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
 
 PART: Final = "writes"
@@ -202,10 +202,7 @@ def main(name: str, **options: Any) -> None:
                 path = _publish(bench, settings, name)  # each round, lest a late fault cost all
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for table in figure_tables(bench.finished(), TITLES):
-        console.print(table)
-    console.print(target_table(goals(bench.finished())))
-    console.print(f"written: {path.relative_to(FOLDER.parent)} and a plot beside it")
+    print_outcome(console, bench.finished(), TITLES, goals(bench.finished()), path)
 
 
 def _publish(bench: Bench, settings: Settings, name: str) -> Path:

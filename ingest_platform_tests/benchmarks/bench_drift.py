@@ -44,8 +44,8 @@ from ingest_platform_tests.benchmarks.drift_forms import (
 )
 from ingest_platform_tests.benchmarks.figures import Figures, growth, percentile
 from ingest_platform_tests.benchmarks.live_heap import class_histogram, live_heap
-from ingest_platform_tests.benchmarks.results import FOLDER, write_results
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.results import write_results
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
 
 PART: Final = "drift"
@@ -293,10 +293,7 @@ def main(forms: str, name: str, folder: Path | None, **options: int) -> None:
         series={key: _series(course) for key, course in courses.items()},
     )
     draw(courses, path.with_suffix(".png"))
-    for table in figure_tables(figures, TITLES):
-        console.print(table)
-    console.print(target_table(goals(figures)))
-    console.print(f"written: {path.relative_to(FOLDER.parent)} and a plot beside it")
+    print_outcome(console, figures, TITLES, goals(figures), path)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,9 @@ from ingest_platform_tests.benchmarks.contender import (
 from ingest_platform_tests.benchmarks.figures import Figures
 from ingest_platform_tests.benchmarks.live import Pace
 from ingest_platform_tests.benchmarks.plot import draw
-from ingest_platform_tests.benchmarks.results import FOLDER, write_results
+from ingest_platform_tests.benchmarks.results import write_results
 from ingest_platform_tests.benchmarks.run import ContenderFailedError
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import FIXED, STEADY, batch_clock, targets
 
 PARTS = (throughput.PART, FIXED, STEADY)
@@ -284,10 +284,7 @@ def main(
             except ContenderFailedError as error:
                 raise click.ClickException(str(error)) from error
             path = _publish(bench, settings, name, titles)
-    for table in figure_tables(bench.figures, titles):
-        console.print(table)
-    console.print(target_table(targets(bench.figures, settings.rows)))
-    console.print(f"written: {path.relative_to(FOLDER.parent)} and a plot beside it")
+    print_outcome(console, bench.figures, titles, targets(bench.figures, settings.rows), path)
 
 
 def _refuse_unknown(option: str, names: Sequence[str], known: Sequence[str]) -> None:

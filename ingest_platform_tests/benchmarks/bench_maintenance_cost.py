@@ -34,9 +34,9 @@ from ingest_platform.spark.session import open_session
 from ingest_platform.spec import CompactionSpec, SparkSpec, StorageEnvironment, StreamSpec
 from ingest_platform_tests.benchmarks.counting_proxy import CountingProxy
 from ingest_platform_tests.benchmarks.figures import Figures
-from ingest_platform_tests.benchmarks.results import FOLDER, write_results
+from ingest_platform_tests.benchmarks.results import write_results
 from ingest_platform_tests.benchmarks.table_life import Life, Load, Partitioning, live
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
 
 LIFE: Final = "life"
@@ -226,10 +226,7 @@ def main(name: str, **options: int) -> None:
         series={"files": {key: life.files for key, life in lives.items()}, "requests": steps},
     )
     draw(lives, steps, path.with_suffix(".png"))
-    for table in figure_tables(figures, TITLES):
-        console.print(table)
-    console.print(target_table(targets))
-    console.print(f"written: {path.relative_to(FOLDER.parent)} and a plot beside it")
+    print_outcome(console, figures, TITLES, targets, path)
 
 
 if __name__ == "__main__":

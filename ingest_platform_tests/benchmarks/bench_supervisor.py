@@ -21,7 +21,7 @@ from ingest_platform_tests.benchmarks import supervisor_parts as parts
 from ingest_platform_tests.benchmarks.figures import Figures
 from ingest_platform_tests.benchmarks.results import FOLDER, write_results
 from ingest_platform_tests.benchmarks.supervisor_plot import draw
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
 from ingest_platform_tests.dagster_home import make_instance
 
@@ -127,10 +127,7 @@ def main(wanted: str, name: str, **options: Any) -> None:
             draw(series, FOLDER / f"{name}.png")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for table in figure_tables(figures, {}):
-        console.print(table)
-    console.print(target_table(goals(figures)))
-    console.print(f"written: {FOLDER / name}.json")
+    print_outcome(console, figures, {}, goals(figures), FOLDER / f"{name}.json")
 
 
 if __name__ == "__main__":

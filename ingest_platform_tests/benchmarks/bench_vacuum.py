@@ -26,8 +26,8 @@ from ingest_platform.embedded.process import spawn
 from ingest_platform.embedded.s3 import S3Server, start_s3
 from ingest_platform_tests.benchmarks.expired_table import ExpiredTable
 from ingest_platform_tests.benchmarks.figures import Figures
-from ingest_platform_tests.benchmarks.results import FOLDER, write_results
-from ingest_platform_tests.benchmarks.tables import figure_tables, target_table
+from ingest_platform_tests.benchmarks.results import write_results
+from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
 
 PART: Final = "vacuum"
@@ -166,10 +166,7 @@ def main(name: str, **options: int) -> None:
         series={},
     )
     draw(figures, path.with_suffix(".png"))
-    for table in figure_tables(figures, TITLES):
-        console.print(table)
-    console.print(target_table(goals(figures)))
-    console.print(f"written: {path.relative_to(FOLDER.parent)} and a plot beside it")
+    print_outcome(console, figures, TITLES, goals(figures), path)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
+from rich.console import Console
 from rich.table import Table
 
 from ingest_platform_tests.benchmarks.figures import Figure, Figures
 from ingest_platform_tests.benchmarks.targets import Target
+
+
+def print_outcome(
+    console: Console,
+    figures: Figures,
+    titles: Mapping[str, str],
+    targets: Sequence[Target],
+    path: Path,
+) -> None:
+    """How every benchmark ends: its figures, its targets, and where they were written."""
+    for table in figure_tables(figures, titles):
+        console.print(table)
+    console.print(target_table(targets))
+    console.print(f"written: {path}, and a plot beside it")
 
 
 def figure_tables(figures: Figures, titles: Mapping[str, str]) -> Iterator[Table]:
