@@ -21,7 +21,7 @@ from ingest_platform.adapters.objects import ObjectStore, object_store
 from ingest_platform.embedded.kafka import KafkaServer
 from ingest_platform.maintain.auto_compaction.attempt import YieldedError
 from ingest_platform.maintain.auto_compaction.fallback import FallbackPolicy
-from ingest_platform.maintain.auto_compaction.markers import Marker, markers_folder
+from ingest_platform.maintain.auto_compaction.markers import Marker, markers_folder, markers_uri
 from ingest_platform.maintain.auto_compaction.optimize import ENABLED, YIELD_TO, SparkCompactor
 from ingest_platform.maintain.auto_compaction.outcome import Outcome
 from ingest_platform.maintain.auto_compaction.service import AutoCompactionService
@@ -69,8 +69,7 @@ class Lake:
         return sorted(self.delta().to_pyarrow_table(columns=["id"])["id"].to_pylist())
 
     def compactor(self) -> SparkCompactor:
-        uri = f"{self.objects.root}/{markers_folder(self.table)}"
-        where = uri if "://" in uri else f"file://{uri}"
+        where = markers_uri(self.objects, self.table)
         return SparkCompactor(self.spark, SnapshotFiles(self.storage), lambda _: where)
 
     @contextmanager
@@ -134,6 +133,18 @@ def all_cores_taken(spark: SparkSession, folder: Path) -> Iterator[None]:
         holder.join()
 
 
+@contextmanager
+def compaction_that_waits(lake: Lake, folder: Path) -> Iterator[AutoCompactionService]:
+    """A compaction under way that gets no core while the block runs: only cancelling can end it."""
+    lake.append(0)
+    lake.append(40)
+    with lake.service() as service, all_cores_taken(lake.spark, folder):
+        service.committed(lake.table)
+        # Beside the job that holds the cores.
+        until(lambda: len(lake.spark.sparkContext.statusTracker().getActiveJobsIds()) > 1)
+        yield service
+
+
 def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
@@ -182,13 +193,8 @@ def test_commit_is_turned_back_while_dml_is_in_flight(lake: Lake) -> None:
 
 
 def test_dml_of_this_process_cancels_the_jobs(local_lake: Lake, tmp_path: Path) -> None:
-    """The compaction waits for a core that it will not get: only cancelling can end it."""
     lake = local_lake
-    lake.append(0)
-    lake.append(40)
-    with lake.service() as service, all_cores_taken(lake.spark, tmp_path):
-        service.committed(lake.table)
-        until(lambda: _jobs_waiting(lake.spark) > 0)
+    with compaction_that_waits(lake, tmp_path) as service:
         with dml_in_flight(lake.table):
             assert service.report(lake.table).running == 0
         report = service.report(lake.table)
@@ -200,11 +206,7 @@ def test_dml_of_this_process_cancels_the_jobs(local_lake: Lake, tmp_path: Path) 
 def test_dml_of_another_driver_cancels_the_jobs(local_lake: Lake, tmp_path: Path) -> None:
     """It is seen by its marker alone."""
     lake = local_lake
-    lake.append(0)
-    lake.append(40)
-    with lake.service() as service, all_cores_taken(lake.spark, tmp_path):
-        service.committed(lake.table)
-        until(lambda: _jobs_waiting(lake.spark) > 0)
+    with compaction_that_waits(lake, tmp_path) as service:
         key = f"{markers_folder(lake.table)}/other.json"
         lake.objects.put(key, Marker("other:1").to_json().encode())
         assert service.wait_until_idle(30)
@@ -214,11 +216,7 @@ def test_dml_of_another_driver_cancels_the_jobs(local_lake: Lake, tmp_path: Path
 def test_shutdown_is_bounded_while_a_compaction_hangs(local_lake: Lake, tmp_path: Path) -> None:
     """A driver has 30 s to obey SIGTERM, and the batch needs most of them."""
     lake = local_lake
-    lake.append(0)
-    lake.append(40)
-    with lake.service() as service, all_cores_taken(lake.spark, tmp_path):
-        service.committed(lake.table)
-        until(lambda: _jobs_waiting(lake.spark) > 0)
+    with compaction_that_waits(lake, tmp_path) as service:
         started = time.monotonic()
         assert service.close(4.0)
         assert time.monotonic() - started < 6.0
@@ -307,8 +305,3 @@ def test_stream_compacts_inline(
     operations = [entry["operation"] for entry in stream.delta().history()]
     assert operations.count("OPTIMIZE") == 1
     assert spark.conf.get(ENABLED, None) is None
-
-
-def _jobs_waiting(spark: SparkSession) -> int:
-    """Jobs that have begun, beside the one that holds the cores."""
-    return len(spark.sparkContext.statusTracker().getActiveJobsIds()) - 1
