@@ -74,6 +74,7 @@ def vacuum_table(
     plan = _plan(spec, memory, options, keep=kept.keep, created=facts.created, now=now)
     log.info("%s: %s", spec.name, plan.reason)
     result, done = VacuumResult(Way.LITE), f"nothing to vacuum: {plan.reason}"
+    other = None
     if plan.way:
         with _turn(objects, spec.name, options) as other:
             if other:
@@ -86,24 +87,16 @@ def vacuum_table(
                 done = _done(plan, result, dry_run=options.dry_run)
                 if not options.dry_run:
                     memory = memory.vacuumed(result.way, now, kept.keep)
-    if not options.dry_run:
-        _remember(objects, key, memory)
-    return TableReport(
-        spec.name,
-        done,
-        {
-            "files_deleted": 0 if options.dry_run else result.files,
-            "files_found": result.files,
-            "bytes_deleted": 0 if options.dry_run else result.bytes,
-            "bytes_found": result.bytes,
-            "files_listed": result.listed,
-            "full": int(plan.way is not None and result.way is Way.FULL),
-            "retention_hours": kept.keep / timedelta(hours=1),
-            "removals_waiting": sum(removal.files for removal in memory.removals),
-            "seconds": round(time.monotonic() - started, 3),
-            "table_version": table.version() or version,
-        },
-    )
+    if not (options.dry_run or other):  # the run that has its turn remembers more than this one
+        objects.put(key, memory.to_json())
+    numbers = {
+        **_numbers(plan, result, dry_run=options.dry_run),
+        "retention_hours": kept.keep / timedelta(hours=1),
+        "removals_waiting": sum(removal.files for removal in memory.removals),
+        "seconds": round(time.monotonic() - started, 3),
+        "table_version": table.version() or version,
+    }
+    return TableReport(spec.name, done, numbers)
 
 
 def _plan(
@@ -126,10 +119,6 @@ def _looked(memory: VacuumMemory, table: TableLog, version: int) -> VacuumMemory
     return memory.with_commits(commits, version)
 
 
-def _remember(objects: ObjectStore, key: str, memory: VacuumMemory) -> None:
-    objects.put(key, memory.to_json())
-
-
 def _turn(
     objects: ObjectStore, name: str, options: VacuumOptions
 ) -> AbstractContextManager[Lease | None]:
@@ -140,6 +129,17 @@ def _turn(
 def _files(spec: StreamSpec, storage: StorageEnvironment) -> TableStorage:
     per_second = spec.maintenance.vacuum.deletes_per_second
     return table_storage(spec.table.path, storage, per_second=per_second)
+
+
+def _numbers(plan: VacuumPlan, result: VacuumResult, *, dry_run: bool) -> dict[str, float]:
+    return {
+        "files_deleted": 0 if dry_run else result.files,
+        "files_found": result.files,
+        "bytes_deleted": 0 if dry_run else result.bytes,
+        "bytes_found": result.bytes,
+        "files_listed": result.listed,
+        "full": int(plan.way is not None and result.way is Way.FULL),
+    }
 
 
 def _done(plan: VacuumPlan, result: VacuumResult, *, dry_run: bool) -> str:
