@@ -35,6 +35,8 @@ RETENTION_HOURS = 72
 MAX_MESSAGE_BYTES = 16 << 20
 
 _LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+# The process takes about 470 MB.
+_JVM_OPTIONS = ("-Xmx512m", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", _LOGGING)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,6 @@ def start_kafka(
     *,
     env: Mapping[str, str],
     port: int | None = None,
-    heap: str = "512m",
     login: tuple[str, str] | None = None,
     console: Console | None = None,
 ) -> KafkaServer:
@@ -83,7 +84,6 @@ def start_kafka(
         folder: Holds topics, configuration, log and the choice of ports.
         env: Where to look for Java and the jar cache.
         port: Port for clients; a free one, kept for the next start, if not given.
-        heap: Heap limit in Java's notation. The process takes about 470 MB with 512m.
         login: User and password of a second port, where clients log in (SASL_PLAINTEXT, PLAIN).
         console: Shows progress while jars are downloaded.
 
@@ -106,7 +106,7 @@ def start_kafka(
         if login:
             _add_login(config, ports, *login)
         _format_once(java, jars, folder, config)
-        child = _spawn_broker(java, jars, folder, config, heap)
+        child = _spawn_broker(java, jars, folder, config)
         address = f"{LOOPBACK}:{ports['broker']}"
         wait_until_healthy(
             child, lambda: _check(ports["broker"]), where=address, deadline=START_SECONDS
@@ -118,11 +118,8 @@ def start_kafka(
     return KafkaServer(address, child, claimed, login_servers)
 
 
-def _spawn_broker(
-    java: Java, jars: Sequence[Path], folder: Path, config: Path, heap: str
-) -> ChildProcess:
-    options = [f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", _LOGGING]
-    command = [*_java_command(java, jars, options), "kafka.Kafka", str(config)]
+def _spawn_broker(java: Java, jars: Sequence[Path], folder: Path, config: Path) -> ChildProcess:
+    command = [*_java_command(java, jars, _JVM_OPTIONS), "kafka.Kafka", str(config)]
     return spawn(command, name="Kafka broker", log=folder / "kafka.log")
 
 

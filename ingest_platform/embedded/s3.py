@@ -39,6 +39,7 @@ SECRET_KEY = "local-secret-key"  # noqa: S105
 
 # The server's own check, https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_JVM_OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-DLOG_LEVEL=warn")
 _PROBE_KEY = ".ingest-conditional-put-check"
 
 
@@ -146,27 +147,11 @@ def start_s3(
     claimed = claim(folder, service="S3 server", owner_pid=os.getpid())
     child: ChildProcess | None = None
     try:
-        chosen = choose_ports(
-            folder / "ports.json",
-            {"s3": port},
-            rng=random.Random(),  # noqa: S311
-        )
+        rng = random.Random()  # noqa: S311
+        chosen = choose_ports(folder / "ports.json", {"s3": port}, rng=rng)
         endpoint = f"http://{LOOPBACK}:{chosen['s3']}"
-        config = _write_config(folder, endpoint)
-        options = [
-            "-Xmx384m",
-            "-XX:+UseSerialGC",
-            "-XX:+ExitOnOutOfMemoryError",
-            "-DLOG_LEVEL=warn",
-        ]
-        command = [
-            str(java.executable),
-            *options,
-            "-jar",
-            str(jars[0]),
-            "--properties",
-            str(config),
-        ]
+        program = [str(java.executable), *_JVM_OPTIONS, "-jar", str(jars[0])]
+        command = [*program, "--properties", str(_write_config(folder, endpoint))]
         child = spawn(command, name="S3 server", log=folder / "s3.log")
         wait_until_healthy(child, lambda: _check(endpoint), where=endpoint, deadline=START_SECONDS)
         server = S3Server(endpoint, child, claimed)
