@@ -14,7 +14,7 @@ from ingest_platform.errors import EnvironmentFault
 from ingest_platform.spark import class_archive
 from ingest_platform.spark.class_archive import archive_file
 from ingest_platform.spark.classpath import classpath
-from ingest_platform.spark.conf import session_conf
+from ingest_platform.spark.conf import refuse_unsafe, session_conf
 from ingest_platform.spark.installed import spark_jars_dir
 from ingest_platform.spark.jars import JarCache
 from ingest_platform.spark.java import find_java
@@ -75,10 +75,22 @@ def open_session(
     session = _start(builder)
     session.sparkContext.setLogLevel("WARN")
     try:
+        _refuse_unsafe_defaults(session)
         yield session
     finally:
         with suppress(Py4JError, ConnectionError):  # its JVM ended first: there is nothing to stop
             session.stop()
+
+
+def _refuse_unsafe_defaults(session: SparkSession) -> None:
+    """The settings in force: spark-defaults.conf and core-site.xml have their say, too."""
+    context = session.sparkContext
+    refuse_unsafe(dict(context.getConf().getAll()), "spark-defaults.conf")
+    s3a = context._jsc.hadoopConfiguration().getPropsWithPrefix("fs.s3a.")  # pyright: ignore
+    refuse_unsafe(
+        {f"fs.s3a.{key}": s3a[key] for key in s3a if "create" in key or "flags" in key},
+        "core-site.xml",
+    )
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:

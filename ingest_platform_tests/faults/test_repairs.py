@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
 from deltalake import write_deltalake
@@ -207,6 +208,44 @@ def test_a_table_that_was_restored(spark: SparkSession, stage: Stage) -> None:
     outcome = repair(stream, spark)
     assert outcome.plan.quarantine.rows == 4
     stage.assert_whole(spark)
+
+
+@pytest.mark.long
+def test_a_table_without_coordinates(
+    spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
+) -> None:
+    """The ledgers alone tell where it ends; rows leave it by RESTORE, if nobody else wrote since.
+
+    A damaged checkpoint and a replay are mended; beside another writer a person has to decide.
+    """
+    name = topic(2)
+    stage = Stage(kafka, name, deploy(name, table={"coordinates": False}))
+    stream = stage.stream
+    stage.feed(spark, bad=0)
+    version = stream.delta().version()
+    stage.feed(spark, bad=0)
+    replace_by(stream, {})
+    assert repair(stream, spark).plan.undone == 0
+    stage.feed(spark, bad=0)
+    outcome = repair(stream, spark, to_version=version)
+    assert (outcome.plan.undone, outcome.plan.removal) == (2, Removal.RESTORE)
+    stage.feed(spark, bad=0)
+
+    write_deltalake(
+        stream.spec.table.path, pa.table({"id": pa.array([-1], pa.int64())}), mode="append"
+    )
+    plan = plan_of(stream, to_version=version)
+    assert plan
+    (reason,) = plan.blocked
+    assert "would also undo what other writers did in versions" in reason
+    assert f"RESTORE the table to version {plan.record.kept_version} yourself" in reason
+    with pytest.raises(DataProblem, match="needs a decision"):
+        repairing(stream, lambda _: None).begin(plan)
+    DeltaTable.forPath(spark, stream.spec.table.path).restoreToVersion(plan.record.kept_version)
+    assert repair(stream, spark).plan.undone == 0
+    stream.drain(spark)
+    held = stream.delta().to_pyarrow_table()["id"].to_pylist()
+    assert sorted(held) == list(range(len(stage.places)))
 
 
 @pytest.mark.long

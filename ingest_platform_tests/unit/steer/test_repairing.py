@@ -229,4 +229,12 @@ def test_a_table_without_coordinates_is_restored(patient: Bench) -> None:
     bare = replace(patient, spec=make_spec(source={"topic": TOPIC}, table=columns))
     assert planned(bare, to_version=0).removal == "restore"
     append(patient.spec.table.path, rows_of((0, 30, 31)), None)
-    assert "also undo what other writers" in planned(bare, to_version=0).blocked[0]
+    (reason,) = planned(bare, to_version=0).blocked
+    assert "also undo what other writers did in versions 3" in reason
+    assert "RESTORE the table to version 0 yourself" in reason
+    DeltaTable(patient.spec.table.path).restore(0)
+    plan = planned(bare)
+    assert (plan.blocked, plan.undone) == ((), 0)
+    assert surgery(bare).begin(plan).report.clean
+    go_on(bare, 1, 2, 3)
+    assert_whole(bare, 40)
