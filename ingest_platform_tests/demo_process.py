@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Self
 
 import httpx
 
-from ingest_platform.embedded.dagster_dev import DagsterDev
+from ingest_platform.embedded.dagster_dev import DagsterDev, Materialization
 from ingest_platform.embedded.leftovers import end_all, owned_by
 from ingest_platform.embedded.process import ChildProcess, spawn
 
@@ -33,10 +33,21 @@ class DemoProcess:
     log: Path
 
     @classmethod
-    def start(cls, folder: Path, *options: str, report_every: str = "10 seconds") -> Self:
+    def start(
+        cls,
+        folder: Path,
+        *options: str,
+        report_every: str = "10 seconds",
+        compact_every: str = "5 minutes",
+    ) -> Self:
         """Start it; its output goes to `<folder>.log`."""
         log = folder.with_name(f"{folder.name}.log")
-        env = {**os.environ, "INGEST_DEMO_DIR": str(folder), "INGEST_REPORT_EVERY": report_every}
+        env = {
+            **os.environ,
+            "INGEST_DEMO_DIR": str(folder),
+            "INGEST_REPORT_EVERY": report_every,
+            "INGEST_COMPACT_EVERY": compact_every,
+        }
         command = [sys.executable, "-m", "ingest_platform.cli", "demo", *options]
         log.unlink(missing_ok=True)
         # In a session of its own, as in another terminal. If the test run is killed, so is the
@@ -62,17 +73,26 @@ class DemoProcess:
 
     def wait_for_materializations(self, count: int, seconds: float = 240) -> None:
         """Until Dagster has reported the table so often."""
+        self.wait_for("clicks", lambda found: len(found) >= count, seconds)
+
+    def wait_for(
+        self,
+        asset: str,
+        enough: Callable[[Sequence[Materialization]], bool],
+        seconds: float = 240,
+    ) -> Sequence[Materialization]:
+        """What Dagster has reported of an asset, when that is enough."""
         dagster = DagsterDev(self.url(), ChildProcess("dagster dev", self.popen, self.log))
         deadline = time.monotonic() + seconds
-        found: Sequence[object] = ()
+        found: Sequence[Materialization] = ()
         while time.monotonic() < deadline:
             with suppress(httpx.HTTPError):
-                found = dagster.materializations("clicks", 0)
-            if len(found) >= count:
-                return
+                found = dagster.materializations(asset, 0)
+            if enough(found):
+                return found
             assert self.popen.poll() is None, self.output
             time.sleep(_POLL_SECONDS * 5)
-        raise AssertionError(f"{len(found)} materializations:\n{self.output}")
+        raise AssertionError(f"{len(found)} materializations of {asset}:\n{self.output}")
 
     def processes(self) -> list[str]:
         """What still runs for this folder: pids and commands, the demo's own included."""

@@ -24,6 +24,7 @@ from ingest_platform.embedded.demo import DAGSTER_SECONDS, PRODUCER_SECONDS, Dem
 from ingest_platform.embedded.demo_settings import (
     Settings,
     demo_environment,
+    pace,
     platform_variables,
     write_shell_variables,
 )
@@ -124,7 +125,7 @@ def _start_services(
         console=console,
     )
     variables = platform_variables(services, settings.folder)
-    write_shell_variables(settings.shell_variables, variables)
+    write_shell_variables(settings.shell_variables, variables | pace(environ))
     return services
 
 

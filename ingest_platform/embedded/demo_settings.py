@@ -10,9 +10,16 @@ from ingest_platform.embedded.leftovers import VARIABLE
 from ingest_platform.embedded.services import Services, without_foreign
 from ingest_platform.spec import StreamSpec
 
-# A visitor wants to see something move.
-_REPORT_EVERY = "30 seconds"
-_COMPACT_EVERY = "5 minutes"
+# A visitor wants to see something move: the defaults are for days, a demo lasts minutes. In 180 s
+# there is a compaction with work to do; files that it has removed are vacuumed after an hour, the
+# shortest time that a reader may count on.
+_PACE = {
+    "INGEST_REPORT_EVERY": "30 seconds",
+    "INGEST_COMPACT_EVERY": "1 minute",
+    "INGEST_COMPACT_HOT_FILES": "20",
+    "INGEST_VACUUM_EVERY": "2 minutes",
+    "INGEST_KEEP_REMOVED": "interval 1 hour",
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,11 @@ def platform_variables(services: Services, settings_folder: Path) -> dict[str, s
     }
 
 
+def pace(environ: Mapping[str, str]) -> dict[str, str]:
+    """How often things happen in the demo's stream, by the variables that its spec names."""
+    return {name: environ.get(name, value) for name, value in _PACE.items()}
+
+
 def demo_environment(
     environ: Mapping[str, str], services: Services, settings: Settings
 ) -> dict[str, str]:
@@ -74,8 +86,7 @@ def demo_environment(
     return {
         **without_foreign(environ),
         **platform_variables(services, settings.folder),
-        "INGEST_REPORT_EVERY": environ.get("INGEST_REPORT_EVERY", _REPORT_EVERY),
-        "INGEST_COMPACT_EVERY": environ.get("INGEST_COMPACT_EVERY", _COMPACT_EVERY),
+        **pace(environ),
         VARIABLE: str(settings.folder),
     }
 

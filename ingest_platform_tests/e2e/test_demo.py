@@ -34,6 +34,27 @@ def test_a_bounded_demo_proves_that_nothing_is_lost_and_leaves_nothing(tmp_path:
     assert (folder / "logs" / "clicks" / "driver.log").stat().st_size > 0
 
 
+@pytest.mark.long
+def test_three_minutes_show_compaction_and_vacuum(tmp_path: Path) -> None:
+    """By schedules, with real work, plotted in the UI, and without a trace in the audit."""
+    pace = {"report_every": "30 seconds", "compact_every": "1 minute"}
+    with DemoProcess.start(tmp_path / "demo", "--seconds", "180", "--rate", RATE, **pace) as demo:
+        told = demo.wait_for(
+            "clicks_compaction",
+            lambda found: any(m.numbers.get("files_removed") for m in found),
+            260,
+        )
+        [first, *_] = [m.numbers for m in told if m.numbers.get("files_removed")]
+        assert first["files_removed"] >= 20
+        assert first["files_added"] < first["files_removed"]
+        assert first["commits"] >= 1
+        assert first["bytes_rewritten"] > 0
+        assert demo.wait_for("clicks_vacuum", bool, 120)
+        assert demo.popen.wait(600) == 0, demo.output
+        assert "nothing lost, nothing doubled" in demo.output
+        assert demo.wait_until_gone() == []
+
+
 def test_a_demo_that_is_killed_leaves_nothing_and_goes_on(tmp_path: Path) -> None:
     """The out-of-memory killer, a crash: no driver may go on alone, and no data is hurt.
 
