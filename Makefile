@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift bench-supervisor bench-auto-compaction screenshots
+.PHONY: help setup demo clean-demo test test-fast test-faults lint bench-ingest bench-vacuum bench-maintenance-cost bench-drift bench-supervisor bench-auto-compaction bench-commands screenshots
 
 PYTHON ?= python3
 VENV := .venv
@@ -62,6 +62,9 @@ bench-drift: $(VENV)/.ready  ## 1,000 batches in one driver and apart; BATCHES=1
 
 bench-auto-compaction: $(VENV)/.ready  ## What a writer waits for: inline against asynchronous compaction
 	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_auto_compaction
+
+bench-commands: $(VENV)/.ready  ## audit of 100,000 commits, status of 50 streams, local and on S3
+	$(RUN)/python -m ingest_platform_tests.benchmarks.bench_commands
 
 screenshots: $(VENV)/.ready  ## docs/images from a running demo; needs chromium and chromium-driver
 	$(RUN)/python -m ingest_platform_tests.browser.screenshots docs/images

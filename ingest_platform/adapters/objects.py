@@ -55,11 +55,11 @@ def object_store(root: str, storage: StorageEnvironment) -> ObjectStore:
         return LocalObjects(Path(root))
     if scheme == "file":
         return LocalObjects(Path(rest))
-    # boto3 takes half a second to import: paid only by those who use S3.
-    from ingest_platform.adapters.s3_objects import S3Objects, s3_client  # noqa: PLC0415
+    # Paid only by those who use S3.
+    from ingest_platform.adapters.s3_quick import QuickS3Objects  # noqa: PLC0415
 
     bucket, _, prefix = rest.partition("/")
-    return S3Objects(s3_client(storage), bucket, prefix.strip("/"))
+    return QuickS3Objects(storage, bucket, prefix.strip("/"))
 
 
 def prove_conditional_create(objects: ObjectStore, folder: str = "probe") -> None:

@@ -12,6 +12,7 @@ from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
+from ingest_platform.adapters.s3_reads import checked_key
 from ingest_platform.errors import IngestError, StorageDeniedError, StorageUnavailableError
 from ingest_platform.spec.environment import StorageEnvironment
 
@@ -122,10 +123,7 @@ class S3Objects:
         return head.get("Metadata", {}).get(_WRITE_ID)
 
     def _at(self, key: str) -> dict[str, str]:
-        parts = key.strip("/").split("/")
-        if any(part in {"", ".", ".."} for part in parts):
-            raise ValueError(f"{key!r} is not a relative key without '.' and '..'")
-        return {"Bucket": self._bucket, "Key": f"{self._prefix}{'/'.join(parts)}"}
+        return {"Bucket": self._bucket, "Key": f"{self._prefix}{checked_key(key)}"}
 
     def _url(self, key: str) -> str:
         return f"s3a://{self._bucket}/{self._prefix}{key}"

@@ -21,7 +21,8 @@ from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.local_launcher import LocalLauncher
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.status_store import StatusStore
-from ingest_platform.adapters.table_log import TableLog
+from ingest_platform.adapters.table_checksum import size_by_checksum
+from ingest_platform.adapters.table_log import TableLog, TableSize
 from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.errors import show_error
 from ingest_platform.cli.overview import Overview, Sighting, overview
@@ -29,9 +30,10 @@ from ingest_platform.cli.specs import Found, find, read_deployment
 from ingest_platform.cli.status_view import details, overview_table
 from ingest_platform.errors import IngestError, SpecError
 from ingest_platform.maintain.housekeeping import Housekeeping
+from ingest_platform.model.status import Status
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
-_PARALLEL = 16
+_PARALLEL = 64  # streams: each waits for the storage nearly all of its time
 _HISTORY = 2_000  # commits
 
 _Look = Callable[[], list[Overview]]
@@ -81,9 +83,9 @@ class _Watcher:
 
     def __init__(self, spec: StreamSpec) -> None:
         self.spec = spec
-        storage = StorageEnvironment.from_env(os.environ)
-        self._table = TableLog(spec.table.path, storage)
-        self._objects = object_store(spec.root, storage)
+        self._storage = StorageEnvironment.from_env(os.environ)
+        self._table = TableLog(spec.table.path, self._storage)
+        self._objects = object_store(spec.root, self._storage)
 
     def look(self, *, detailed: bool) -> Overview:
         """Read everything now; what cannot be read is named, not raised: the rest still counts."""
@@ -93,11 +95,17 @@ class _Watcher:
             seen["status"] = status
             seen["alive"] = LocalLauncher().alive(status.runs_at) if status else None
             seen["control"] = ControlStore(self._objects, self.spec.name).read()
-            seen["files"] = self._table.size()
+            seen["files"] = self._size(status)
             seen["housekeeping"] = self._housekeeping(detailed=detailed)
         except IngestError as error:
             seen["trouble"] = error.what
         return overview(self.spec, Sighting(**seen), datetime.now(UTC))
+
+    def _size(self, status: Status | None) -> TableSize | None:
+        """Of two requests where the driver has told a version, else of the table's whole log."""
+        known = status.table_version if status else None
+        found = size_by_checksum(self.spec.table.path, self._storage, known)
+        return found or self._table.size()
 
     def _housekeeping(self, *, detailed: bool) -> Housekeeping:
         """As the maintenance runs noted it; for one stream also what the table's history says."""

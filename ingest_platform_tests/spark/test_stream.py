@@ -12,6 +12,8 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest_platform.adapters.table_checksum import size_by_checksum
+from ingest_platform.adapters.table_log import TableLog
 from ingest_platform.embedded.kafka import KafkaServer
 from ingest_platform.errors import SpecError, UnexpectedFieldsError
 from ingest_platform.model.states import StreamState
@@ -87,6 +89,10 @@ def test_every_kind_of_record(
         "batches": 1,
     }
     assert status.offsets == {name: {"0": 10}}
+    path = stream.spec.table.path
+    found = size_by_checksum(path, stream.storage, status.table_version)
+    assert found is not None
+    assert found == TableLog(path, stream.storage).size()
 
 
 def test_coordinates_are_kafkas(

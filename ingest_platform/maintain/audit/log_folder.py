@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ingest_platform.adapters.local_objects import storage_error
 from ingest_platform.adapters.s3_objects import s3_client, s3_error
-from ingest_platform.maintain.audit.ranged_get import RangedGets
+from ingest_platform.adapters.s3_reads import NotSmoothError, S3Reads
 from ingest_platform.spec.environment import StorageEnvironment
 
 
@@ -93,16 +93,25 @@ class S3LogFolder:
     parallel = 64
 
     def __init__(self, table: str, storage: StorageEnvironment) -> None:
-
         bucket, _, prefix = table.partition("://")[2].partition("/")
         self._client: Any = s3_client(storage)
-        self._fast = RangedGets(self._client, storage, bucket)
+        self._reads = S3Reads(storage, bucket)
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/_delta_log/"
         self.where = f"s3a://{bucket}/{self._prefix}".rstrip("/")
 
     def entries(self) -> Iterator[Entry]:
         """List the folder, without its sub-folders."""
+        try:
+            listed = self._reads.listed(self._prefix.rstrip("/"))
+        except NotSmoothError:
+            yield from self._entries_thoroughly()
+            return
+        for item in listed:
+            yield Entry(item.name, item.size, int(item.modified.timestamp() * 1000))
+
+    def _entries_thoroughly(self) -> Iterator[Entry]:
+        """With boto3's retries and errors."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=self._prefix, Delimiter="/"
         )
@@ -118,9 +127,13 @@ class S3LogFolder:
     def read(self, name: str, limit: int | None = None) -> bytes | None:
         """GET, ranged if there is a limit."""
         key = f"{self._prefix}{name}"
-        head = self._fast.read(key, limit) if limit else None
-        if head is not None:
-            return head
+        try:
+            return self._reads.get(key) if limit is None else self._reads.head(key, limit)
+        except NotSmoothError:
+            return self._read_thoroughly(key, name, limit)
+
+    def _read_thoroughly(self, key: str, name: str, limit: int | None) -> bytes | None:
+        """With boto3's retries and errors."""
         wanted = {} if limit is None else {"Range": f"bytes=0-{limit - 1}"}
         try:
             return self._client.get_object(Bucket=self._bucket, Key=key, **wanted)["Body"].read()

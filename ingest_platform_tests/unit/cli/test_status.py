@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from ingest_platform.adapters.control_store import ControlStore
+from ingest_platform.adapters.delta_tables import storage_options
 from ingest_platform.adapters.housekeeping_store import HousekeepingStore
 from ingest_platform.adapters.objects import object_store
 from ingest_platform.adapters.processes import this_process
@@ -20,6 +21,7 @@ from ingest_platform.model.control import Control, Pause
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import AutoCompactionReport, BatchReport, ErrorReport, Status
 from ingest_platform.spec import StorageEnvironment, load_spec
+from ingest_platform_tests.fault_proxy import FaultProxy
 from ingest_platform_tests.ledger_tables import write_batches
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -37,6 +39,11 @@ RUNNING = Status(
     oldest_unread_age=20.0,
     input_rows_per_second=100.0,
     processed_rows_per_second=400.0,
+)
+
+CHECKSUM = (
+    b'{"tableSizeBytes":9,"numFiles":30,"fileSizeHistogram":{"sortedBinBoundaries":[0,33554432],'
+    b'"fileCounts":[20,10]},"allFiles":[]}'
 )
 
 
@@ -210,3 +217,26 @@ def test_maintenance_shows_at_a_glance_and_by_the_tables_history_in_detail(run, 
     DeltaTable(spec.table.path).optimize.compact()
     (line,) = json.loads(run("status", "clicks", "--json").stdout)["streams"]
     assert line["compacted_at"] > "2026"
+
+
+def test_a_stream_on_s3_takes_seven_requests_however_long_its_log(run, deployment, s3, monkeypatch):
+    """Five small documents, a listing of what is new in the log, and the newest checksum."""
+    for name in ("clicks", "orders"):
+        spec = deployment.declare(name)
+        table = f"s3a://{s3.bucket}/tables/{name}"
+        spec.write_text(spec.read_text().replace(deployment.table(name), table))
+        storage = StorageEnvironment.from_env(s3.environment())
+        batches = ([(0, n, n + 1)] for n in range(4))
+        write_batches(table, *batches, options=storage_options(storage))
+        log = object_store(f"{table}/_delta_log", storage)
+        log.put(f"{3:020}.crc", CHECKSUM)
+        status = replace(RUNNING, stream=name, table_version=1)
+        StatusStore(object_store(f"s3a://{s3.bucket}/tables/_ingest", storage)).write(status)
+    with FaultProxy(s3.endpoint) as proxy:
+        for variable, value in s3.environment(proxy.endpoint).items():
+            monkeypatch.setenv(variable, value)
+        result = run("status", "--json")
+    lines = json.loads(result.stdout)["streams"]
+    assert [(s["table_version"], s["files"], s["small_files"]) for s in lines] == [(3, 30, 20)] * 2
+    assert [s["trouble"] for s in lines] == [None, None]
+    assert len(proxy.requests) == 2 * 7, list(proxy.requests)
