@@ -32,6 +32,11 @@ def this_process(log: str = "", environ: Mapping[str, str] | None = None) -> Run
     )
 
 
+def this_holder() -> str:
+    """The calling process, as leases and markers name it: `HOST:PID`."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 def started_ticks(pid: int) -> float | None:
     """The kernel's start time of a process; None when there is none, or it is a zombie.
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
+from ingest_platform.adapters.processes import this_holder
 from ingest_platform.cli.audit_view import show_report
 from ingest_platform.cli.console import stdout_console
 from ingest_platform.cli.repair_view import show_plan, show_steps
 from ingest_platform.cli.steering import Steering, driver_error
 from ingest_platform.errors import DataProblem, UserError
 from ingest_platform.model.repair import RepairPlan, Step, Wishes
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StorageEnvironment
 from ingest_platform.steer.repair_planning import Patient, make_plan
 from ingest_platform.steer.repair_process import removal_process
@@ -189,7 +190,7 @@ def abandon(name: str, as_json: bool) -> None:
 
 def _patient(steering: Steering) -> Patient:
     storage = StorageEnvironment.from_env(os.environ)
-    return Patient(steering.spec, storage, os.environ, lambda: datetime.now(UTC))
+    return Patient(steering.spec, storage, os.environ, utc_now)
 
 
 def _repairing(steering: Steering, patient: Patient, start_within: float | None) -> Repairing:
@@ -197,7 +198,7 @@ def _repairing(steering: Steering, patient: Patient, start_within: float | None)
         patient,
         steering.reach,
         removal_process(steering.reach.launch),
-        f"{socket.gethostname()}:{os.getpid()}",
+        this_holder(),
         steering.spec.supervision.drain_within.total_seconds(),
         start_within,
     )

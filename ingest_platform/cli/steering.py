@@ -11,7 +11,6 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -23,6 +22,7 @@ from ingest_platform.adapters.stores import Stores
 from ingest_platform.cli.specs import find
 from ingest_platform.errors import IngestError, ServiceStartError
 from ingest_platform.model.control import Pause
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 from ingest_platform.spec.environment import log_root
 from ingest_platform.steer.ending import Ended, StillThere, drain
@@ -64,7 +64,7 @@ class Steering:
             launcher=launcher_of(self.spec, os.environ),
             launch=Launch(found.path.absolute(), self.spec.name, logs, dict(os.environ)),
             say=(lambda _: None) if quiet else lambda text: click.echo(text, err=True),
-            now=lambda: datetime.now(UTC),
+            now=utc_now,
             clock=time.monotonic,
             sleep=time.sleep,
         )

@@ -2,7 +2,6 @@
 
 import os
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +12,7 @@ from ingest_platform.components import tags
 from ingest_platform.components.launch_history import mark_error
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.errors import StreamPausedError
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StreamSpec
 from ingest_platform.steer.ending import StillThere, drain, stop
 from ingest_platform.steer.reach import Reach
@@ -33,7 +33,7 @@ def reach_of(
         launcher=launcher.launcher(spec),
         launch=Launch(path, spec.name, launcher.logs_of(spec.name), dict(os.environ)),
         say=context.log.info,
-        now=lambda: datetime.now(UTC),
+        now=utc_now,
         clock=time.monotonic,
         sleep=time.sleep,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Self
 
 import dagster as dg
@@ -16,6 +15,7 @@ from ingest_platform.components.attributes import AlertsAttributes
 from ingest_platform.components.kafka_delta_table import KafkaDeltaTable, yaml_of
 from ingest_platform.components.resources import S3Resource
 from ingest_platform.components.scaffolder import AlertsScaffolder
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StreamSpec
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform.spec.alerts import AlertsSpec
@@ -75,7 +75,7 @@ def alert_sensor(spec: AlertsSpec, streams: Sequence[StreamSpec]) -> dg.SensorDe
     )
     def alerts(context: dg.SensorEvaluationContext, s3: S3Resource) -> dg.SensorResult:
         repository = context.repository_def
-        tick = AlertTick(spec, streams, s3.storage(), os.environ, clock=lambda: datetime.now(UTC))
+        tick = AlertTick(spec, streams, s3.storage(), os.environ, clock=utc_now)
         graph = repository.asset_graph if repository else None
         return tick.result(context.instance, graph, context.cursor)
 

@@ -1,18 +1,18 @@
 """The job `<name>_repair`: its run shows the plan as metadata, and applies it if told to."""
 
 import os
-import socket
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from ingest_platform.adapters.processes import this_holder
 from ingest_platform.components import actions, tags
 from ingest_platform.components.resources import LauncherResource, S3Resource
 from ingest_platform.errors import IngestError
 from ingest_platform.model.repair import RepairPlan, Wishes
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StreamSpec
 from ingest_platform.steer.repair_planning import Patient, make_plan
 from ingest_platform.steer.repair_process import removal_process
@@ -59,12 +59,12 @@ def repair_job(spec: StreamSpec, path: Path) -> dg.JobDefinition:
         launcher: LauncherResource,
     ) -> None:
         reach = actions.reach_of(context, spec, path, s3, launcher)
-        patient = Patient(spec, s3.storage(), os.environ, lambda: datetime.now(UTC))
+        patient = Patient(spec, s3.storage(), os.environ, utc_now)
         repairing = Repairing(
             patient,
             reach,
             removal_process(reach.launch),
-            f"{socket.gethostname()}:{os.getpid()}",
+            this_holder(),
             spec.supervision.drain_within.total_seconds(),
             launcher.healthy_within,
         )

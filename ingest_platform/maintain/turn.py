@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Final
 
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import ObjectStore
+from ingest_platform.adapters.processes import this_holder
 from ingest_platform.errors import IngestError
 from ingest_platform.model.lease import Lease
+from ingest_platform.model.times import utc_now
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +96,10 @@ class Turns:
                 return mine, None
             self._sleep(self._ttl / _LOOKS_PER_TTL)
 
-    def _after(self, holder: Lease | None) -> Lease | None:
+    def _after(self, before: Lease | None) -> Lease | None:
         """Take over; None if somebody else has done so already."""
-        generation = holder.generation if holder else 0
-        here = f"{socket.gethostname()}:{os.getpid()}"
-        return self._store.take_after(generation, here, datetime.now(UTC))
+        generation = before.generation if before else 0
+        return self._store.take_after(generation, this_holder(), utc_now())
 
     def _beat(self, mine: Lease, ended: threading.Event) -> None:
         beat = 0
@@ -117,7 +115,7 @@ class Turns:
 
     def _give_back(self, mine: Lease) -> None:
         try:
-            self._store.vacate(mine.generation, mine.holder, datetime.now(UTC))
+            self._store.vacate(mine.generation, mine.holder, utc_now())
         except IngestError as error:
             # The work is done; whoever comes next finds a beat that stands still.
             log.warning("%s: the turn ends by itself: %s", self._name, error.what)

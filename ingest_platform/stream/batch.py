@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -30,6 +30,7 @@ from ingest_platform.model.account import CLOSED
 from ingest_platform.model.ledger import Ledger
 from ingest_platform.model.offsets import OffsetRanges
 from ingest_platform.model.status import BatchReport
+from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StreamSpec
 from ingest_platform.stream import footers, quarantine
 from ingest_platform.stream.decode import COORDINATES, REASON, TOMBSTONE, UNEXPECTED
@@ -80,7 +81,7 @@ class StreamContext:
     transform: Callable[[DataFrame], DataFrame]
     writers: int
     reached: Callable[[str], None] = lambda _: None
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = utc_now
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from ingest_platform.adapters.objects import ObjectStore, object_store
+from ingest_platform.adapters.processes import this_holder
 from ingest_platform.errors import IngestError, UserError
 from ingest_platform.maintain.auto_compaction.markers import TTL_SECONDS, Marker, markers_folder
 from ingest_platform.spec import StorageEnvironment
@@ -109,7 +109,7 @@ def dml_in_flight(
 @contextmanager
 def _marked(objects: ObjectStore, table: str, ttl: float) -> Iterator[None]:
     key = f"{markers_folder(table)}/{uuid.uuid4()}.json"
-    by = f"{socket.gethostname()}:{os.getpid()}"
+    by = this_holder()
     ended = threading.Event()
 
     def renew() -> None:
