@@ -8,8 +8,10 @@ and table looked at, since the predecessor moves both to its last moment.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Mapping
@@ -18,9 +20,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ingest_platform.adapters.processes import this_holder, this_process
+from ingest_platform.adapters.processes import this_process
 from ingest_platform.adapters.standby_store import StandbyStore
 from ingest_platform.drivers.diagnostics import Diagnostics
+from ingest_platform.drivers.fitness import refuse_unfit
 from ingest_platform.drivers.preparation import check_surroundings
 from ingest_platform.drivers.stream import Options, StreamDriver
 from ingest_platform.errors import IngestError, LeaseLostError, RetryableFault
@@ -50,6 +53,7 @@ class StandbyDriver(StreamDriver):
         """Get ready, wait, and stream as any driver; or end, if another one came first."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        refuse_unfit(self._spec, self._environ)
         check_surroundings(self._spec, self._kafka, self._storage)
         diagnostics = Diagnostics(self._options.log_dir)
         diagnostics.prepare()
@@ -67,7 +71,8 @@ class StandbyDriver(StreamDriver):
         return nullcontext(self._spark)
 
     def _take_lease(self) -> Lease:
-        lease = self._leases.take_after(self._follows, this_holder(), utc_now())
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        lease = self._leases.take_after(self._follows, holder, utc_now())
         if lease is None:
             raise LeaseLostError(
                 f"another driver has already taken over from generation {self._follows}",
