@@ -8,10 +8,8 @@ and table looked at, since the predecessor moves both to its last moment.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ingest_platform.adapters.processes import this_process
+from ingest_platform.adapters.processes import this_holder, this_process
 from ingest_platform.adapters.standby_store import StandbyStore
 from ingest_platform.drivers.diagnostics import Diagnostics
 from ingest_platform.drivers.fitness import refuse_unfit
@@ -71,8 +69,7 @@ class StandbyDriver(StreamDriver):
         return nullcontext(self._spark)
 
     def _take_lease(self) -> Lease:
-        holder = f"{socket.gethostname()}:{os.getpid()}"
-        lease = self._leases.take_after(self._follows, holder, utc_now())
+        lease = self._leases.take_after(self._follows, this_holder(), utc_now())
         if lease is None:
             raise LeaseLostError(
                 f"another driver has already taken over from generation {self._follows}",

@@ -10,14 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +26,7 @@ from ingest_platform.adapters.control_store import ControlStore
 from ingest_platform.adapters.kafka_lag import LagProbe
 from ingest_platform.adapters.lease_store import LeaseStore
 from ingest_platform.adapters.objects import ObjectStore, object_store
-from ingest_platform.adapters.processes import this_process
+from ingest_platform.adapters.processes import this_holder, this_process
 from ingest_platform.adapters.status_store import StatusStore
 from ingest_platform.adapters.termination import leave_last_words
 from ingest_platform.drivers.batches import Batches
@@ -47,6 +45,7 @@ from ingest_platform.maintain.auto_compaction.stream_compaction import StreamCom
 from ingest_platform.model.lease import Lease
 from ingest_platform.model.states import StreamState
 from ingest_platform.model.status import JvmReport, Status
+from ingest_platform.model.times import utc_now
 from ingest_platform.spark.client_mode import client_mode_conf
 from ingest_platform.spark.conf import S3_CHECKPOINTS
 from ingest_platform.spark.session import open_session
@@ -118,7 +117,7 @@ class StreamDriver:
         monitor = Monitor(self._spec, self._objects, self._environ, alerts, progress)
         self._observe = monitor.observe
         monitor.start()
-        status.write(progress.status(JvmReport(), _now()))
+        status.write(progress.status(JvmReport(), utc_now()))
         try:
             with self._session(diagnostics) as spark:
                 self._stream(spark, prepared, lease, progress, status)
@@ -135,7 +134,7 @@ class StreamDriver:
             signal.signal(signal.SIGTERM, on_signal)
 
     def _take_lease(self) -> Lease:
-        return self._leases.take(f"{socket.gethostname()}:{os.getpid()}", "stream", _now())
+        return self._leases.take(this_holder(), "stream", utc_now())
 
     def _session(self, diagnostics: Diagnostics):  # noqa: ANN202  (a context manager of SparkSession)
         conf = {"spark.sql.files.maxRecordsPerFile": str(self._spec.table.max_records_per_file)}
@@ -261,7 +260,7 @@ class StreamDriver:
             return None
         where = f"stream {self._spec.name}"
         failure = diagnostics.out_of_memory(begun, where) or classify(cause, where=where)
-        progress.failed(failure, _now())
+        progress.failed(failure, utc_now())
         return failure
 
     def _last_word(self, lease: Lease, status: StatusStore, progress: Progress) -> None:
@@ -271,15 +270,15 @@ class StreamDriver:
         self._said_last_word = True
         with suppress(IngestError):
             if not self._leases.superseded(lease):
-                status.write(progress.status(JvmReport(), _now()))
-                self._leases.vacate(lease.generation, "its driver", _now())
+                status.write(progress.status(JvmReport(), utc_now()))
+                self._leases.vacate(lease.generation, "its driver", utc_now())
 
     def _base_status(self, lease: Lease, diagnostics: Diagnostics) -> Status:
         return Status(
             stream=self._spec.name,
             session=self._checkpoint.lineage() or "",
             generation=lease.generation,
-            started_at=_now().isoformat(),
+            started_at=utc_now().isoformat(),
             table=self._spec.table.path,
             runs_at=replace(
                 this_process(self._environ.get("INGEST_LOG_FILE", ""), self._environ),
@@ -287,10 +286,6 @@ class StreamDriver:
                 heap_dumps=str(diagnostics.heap_dumps),
             ),
         )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def log_dir(name: str, environ: Mapping[str, str]) -> Path:
@@ -333,7 +328,7 @@ def main(
             StandbyDriver(spec, os.environ, options, standby_after).run()
     except IngestError as error:
         # What is refused before the lease is taken reaches no status document.
-        leave_last_words(error, os.environ, _now())
+        leave_last_words(error, os.environ, utc_now())
         log.error("%s", error, exc_info=debug)
         sys.exit(error.exit_code)
 
