@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql import types as T  # noqa: N812
 
 from ingest_platform.model.offsets import OffsetRange
+from ingest_platform.model.user_metadata import to_user_metadata
 from ingest_platform.spec import DecodeSpec
 from ingest_platform.stream.decode import (
     COORDINATES,
@@ -86,12 +85,16 @@ def write_quarantine(
     """
     # Beneath the single task, so that the values of this batch are not part of the code that Spark
     # generates for the decoding: it would be compiled anew for each batch.
-    complete = rows.coalesce(1).select(
-        "*",
-        F.lit(batch).cast("bigint").alias("batch"),
-        F.lit(session).alias("session"),
-        F.lit(now).alias("quarantined_at"),
-    ).select(*QUARANTINE_SCHEMA.names)
+    complete = (
+        rows.coalesce(1)
+        .select(
+            "*",
+            F.lit(batch).cast("bigint").alias("batch"),
+            F.lit(session).alias("session"),
+            F.lit(now).alias("quarantined_at"),
+        )
+        .select(*QUARANTINE_SCHEMA.names)
+    )
     txn = Transaction(spark, path)
     if txn.last_batch(session) >= batch:
         condition = _of_batch(session, batch)
@@ -141,6 +144,5 @@ def _detail(schema: T.StructType) -> Column:
 
 
 def _metadata(session: str, batch: int, written: int) -> str:
-
-    body: dict[str, Any] = {"session": session, "batch": batch, "quarantined": written}
-    return json.dumps({"ingest_quarantine": body}, separators=(",", ":"))
+    body = {"session": session, "batch": batch, "quarantined": written}
+    return to_user_metadata("ingest_quarantine", body)

@@ -6,7 +6,6 @@ Called again after a kill, each function does what is left to do: the repair's n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -20,6 +19,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from ingest_platform.model.account import CLOSED, RepairRecord, repair_app_id
 from ingest_platform.model.offsets import Positions
+from ingest_platform.model.user_metadata import to_user_metadata
 from ingest_platform.stream.transaction import Transaction
 
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
@@ -88,7 +88,7 @@ def close_lineages(spark: SparkSession, path: str, sessions: Iterable[str], fenc
         txn = Transaction(spark, path)
         if txn.last_batch(session) < CLOSED:
             fence()
-            txn.commit(session, CLOSED, json.dumps({"ingest_closed": {"session": session}}))
+            txn.commit(session, CLOSED, to_user_metadata("ingest_closed", {"session": session}))
 
 
 def is_marked(spark: SparkSession, path: str, record: RepairRecord) -> bool:
