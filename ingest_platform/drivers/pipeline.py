@@ -11,7 +11,7 @@ from ingest_platform.drivers.preparation import Prepared, Tables
 from ingest_platform.model.offsets import OffsetRanges
 from ingest_platform.spec import KafkaEnvironment, StorageEnvironment
 from ingest_platform.stream.batch import BatchWriter, StreamContext
-from ingest_platform.stream.decode import decode
+from ingest_platform.stream.decode import Decoder
 from ingest_platform.stream.footers import footer_reader
 from ingest_platform.stream.source import kafka_options, read_ranges, read_stream
 
@@ -55,7 +55,7 @@ class Pipeline:
         spec, tables = self.prepared.spec, self.tables
         start = self.prepared.start
         records = read_stream(self.spark, spec.source, self.options, most, start)
-        return decode(records, tables.data, spec.decode, tables.columns.reserved)
+        return Decoder(tables.data, spec.decode, tables.columns.reserved).rows(records)
 
     def writer(
         self,

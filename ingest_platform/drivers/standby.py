@@ -29,7 +29,7 @@ from ingest_platform.model.lease import Lease
 from ingest_platform.model.standby import Standby
 from ingest_platform.model.times import utc_now
 from ingest_platform.spec import StreamSpec
-from ingest_platform.stream.decode import decode
+from ingest_platform.stream.decode import Decoder
 from ingest_platform.stream.schema import data_schema
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,8 @@ class StandbyDriver(StreamDriver):
                 *("cast(null as binary) key", "cast('{}' as binary) value", "'t' topic"),
                 *("0 partition", "id offset", "current_timestamp() timestamp"),
             )
-            decoded = decode(values, data_schema(spark, self._spec.decode), self._spec.decode)
+            schema = data_schema(spark, self._spec.decode)
+            decoded = Decoder(schema, self._spec.decode).rows(values)
             plain = [c for c in decoded.columns if not c.startswith("_")]
             for _ in range(2):
                 rows = decoded.select("_kafka_offset", *plain)

@@ -82,6 +82,9 @@ SPEED: Final[Mapping[str, str]] = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": (Path(__file__).parent / "fairscheduler.xml").as_uri(),
     "spark.sql.session.timeZone": "UTC",
+    # To note for each call of PySpark's API from which line it came takes more calls to the JVM
+    # than the call itself.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.catalog.ingest": FUNCTION_CATALOG_CLASS,
     # A record that holds a field twice must not fail its batch, again and again; in Spark's JSON
     # the last one wins too.

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -227,6 +228,11 @@ class BatchWriter:
         add_columns(self._context.spark, self._context.spec.table.path, fields)
         self._columns = T.StructType([*self._columns.fields, *fields])
 
+    @cached_property
+    def _rejected(self) -> quarantine.Rejected:
+        context = self._context
+        return quarantine.Rejected(context.schema, context.spec.decode, context.reserved)
+
     def _quarantine(self, counts: Counts, batch: int) -> int:
         context = self._context
         path = context.spec.table.quarantine
@@ -236,9 +242,7 @@ class BatchWriter:
                 quarantine.forget_batch(context.spark, path, session=context.session, batch=batch)
             return 0
         records = context.reread(quarantine.ranges_of(counts.rejected))
-        rows = quarantine.rejected_rows(
-            records, counts.rejected, context.schema, context.spec.decode, context.reserved
-        )
+        rows = self._rejected.rows(records, counts.rejected)
         if context.spec.decode.tombstones == "skip":
             rows = rows.filter(F.col("reason") != TOMBSTONE)
         if context.spec.decode.unexpected_fields == "fail":
@@ -302,7 +306,7 @@ def table_rows(
     """Decoded records as rows of the table.
 
     Args:
-        good: Output of `decode`, without the rejected ones.
+        good: Output of `Decoder`, without the rejected ones.
         spec: The stream.
         columns: Those of the table that are written.
         transform: The user's function.

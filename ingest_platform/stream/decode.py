@@ -44,45 +44,55 @@ _ROW: Final = "_row"
 _CALENDAR: Final = ("TIMESTAMP '0001-01-01T00:00:00Z'", "TIMESTAMP '9999-12-31T23:59:59.999999Z'")
 
 
-def decode(
-    records: DataFrame,
-    schema: T.StructType,
-    spec: DecodeSpec,
-    reserved: Collection[str] = (),
-    *,
-    raw: bool = False,
-) -> DataFrame:
-    """Decode the value of each Kafka record, keeping every record.
+class Decoder:
+    """Decodes the value of each Kafka record, keeping every record. Made once for many frames."""
 
-    Args:
-        records: Spark's Kafka source: key, value, topic, partition, offset, timestamp, ...
-        schema: The data columns.
-        spec: Policies.
-        reserved: Further columns of the table that no unexpected field may fill.
-        raw: Keep the record's bytes, as `_raw_key` and `_raw_value`.
+    def __init__(
+        self,
+        schema: T.StructType,
+        spec: DecodeSpec,
+        reserved: Collection[str] = (),
+        *,
+        raw: bool = False,
+    ) -> None:
+        """Make its columns.
 
-    Returns:
-        `_kafka_*`, the data columns, `_reason` (null for a good record) and, unless unexpected
-        fields are ignored, `_unexpected` (a map from name to JSON text; may be null).
-    """
-    value, timestamps = F.col("value"), F.lit(spec.timestamp_format).cast("string")
-    # Whatever the table demands, a record can leave any field out.
-    found = T.StructType([T.StructField(f.name, f.dataType) for f in schema.fields])
-    row = F.call_function(_JSON_OBJECT, value, F.lit(None).cast(found), timestamps)
-    columns = [F.col(source).alias(name) for name, source in COORDINATES.items()]
-    columns += [F.col(source).alias(name) for name, source in RAW.items() if raw]
-    columns += [value.alias(_VALUE), row.alias(_ROW)]
-    if spec.unexpected_fields != "ignore":
-        columns.append(unexpected_fields(value.cast("string"), schema).alias(UNEXPECTED))
-    parsed = records.select(*columns)
-    rest = [UNEXPECTED] if spec.unexpected_fields != "ignore" else []
-    rest += [*RAW] if raw else []
-    return parsed.select(
-        *COORDINATES,
-        *[F.col(_ROW)[name].alias(name) for name in schema.names],
-        *rest,
-        _reason(schema, spec, reserved).alias(REASON),
-    )
+        Args:
+            schema: The data columns.
+            spec: Policies.
+            reserved: Further columns of the table that no unexpected field may fill.
+            raw: Keep the record's bytes, as `_raw_key` and `_raw_value`.
+        """
+        value, timestamps = F.col("value"), F.lit(spec.timestamp_format).cast("string")
+        # Whatever the table demands, a record can leave any field out.
+        found = T.StructType([T.StructField(f.name, f.dataType) for f in schema.fields])
+        row = F.call_function(_JSON_OBJECT, value, F.lit(None).cast(found), timestamps)
+        kept = {**COORDINATES, **(RAW if raw else {})}
+        self._parsed = [F.col(source).alias(name) for name, source in kept.items()]
+        self._parsed += [value.alias(_VALUE), row.alias(_ROW)]
+        rest = [*RAW] if raw else []
+        if spec.unexpected_fields != "ignore":
+            unexpected = unexpected_fields(value.cast("string"), schema)
+            self._parsed.append(unexpected.alias(UNEXPECTED))
+            rest.insert(0, UNEXPECTED)
+        self._decoded = [
+            *[F.col(name) for name in COORDINATES],
+            *[F.col(_ROW)[name].alias(name) for name in schema.names],
+            *[F.col(name) for name in rest],
+            _reason(schema, spec, reserved).alias(REASON),
+        ]
+
+    def rows(self, records: DataFrame) -> DataFrame:
+        """Decode.
+
+        Args:
+            records: Spark's Kafka source: key, value, topic, partition, offset, timestamp, ...
+
+        Returns:
+            `_kafka_*`, the data columns, `_reason` (null for a good record) and, unless unexpected
+            fields are ignored, `_unexpected` (a map from name to JSON text; may be null).
+        """
+        return records.select(*self._parsed).select(*self._decoded)
 
 
 def beyond_calendar(time: Column, kind: T.DataType) -> Column:

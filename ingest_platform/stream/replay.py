@@ -20,7 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 from ingest_platform.model.account import ReplayRecord, replay_app_id
 from ingest_platform.spec import StreamSpec
 from ingest_platform.stream.batch import table_rows
-from ingest_platform.stream.decode import COORDINATES, REASON, UNEXPECTED, decode
+from ingest_platform.stream.decode import COORDINATES, REASON, UNEXPECTED, Decoder
 from ingest_platform.stream.table import TableColumns
 from ingest_platform.stream.transaction import Transaction
 
@@ -116,7 +116,8 @@ class Replay:
     def _accepted(self, rejected: DataFrame) -> DataFrame:
         as_kafka = [F.col(name).alias(source) for name, source in COORDINATES.items()]
         records = rejected.select("key", "value", *as_kafka)
-        decoded = decode(records, self.data, self.spec.decode, self.columns.reserved)
+        decoder = Decoder(self.data, self.spec.decode, self.columns.reserved)
+        decoded = decoder.rows(records)
         good = decoded.filter(F.col(REASON).isNull())
         if self.spec.decode.unexpected_fields != "add_columns":
             return good

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from ingest_platform.spec import DecodeSpec
-from ingest_platform.stream.decode import COORDINATES, REASON, UNEXPECTED, decode
-from ingest_platform.stream.quarantine import Coordinate, rejected_rows
+from ingest_platform.stream.decode import COORDINATES, REASON, UNEXPECTED, Decoder
+from ingest_platform.stream.quarantine import Coordinate, Rejected
 from ingest_platform.stream.schema import data_schema
 
 _KAFKA = (
@@ -50,10 +50,10 @@ def decode_values(
     schema = data_schema(spark, spec)
     rows = [(b"key", value, "t", 0, n, _TIME, 0) for n, value in enumerate(values)]
     records = spark.createDataFrame(rows, _KAFKA).coalesce(1).cache()
-    good = _decoded(decode(records, schema, spec), schema.names)
+    good = _decoded(Decoder(schema, spec).rows(records), schema.names)
     bad = [Coordinate("t", 0, n) for n, row in enumerate(good) if row[REASON]]
     rejected = {
-        row["_kafka_offset"]: row for row in rejected_rows(records, bad, schema, spec).collect()
+        row["_kafka_offset"]: row for row in Rejected(schema, spec).rows(records, bad).collect()
     }
     records.unpersist()
     return [_outcome(row, rejected.get(n)) for n, row in enumerate(good)]
