@@ -15,6 +15,8 @@ from typing import Final
 from ingest_platform.errors import SpecError
 from ingest_platform.spark.logstore.compile import (
     FUNCTION_CATALOG_CLASS,
+    LOCAL_CONTEXT_CLASS,
+    LOCAL_FILES_CLASS,
     LOCAL_LOGSTORE_CLASS,
     LOGSTORE_CLASS,
 )
@@ -86,6 +88,9 @@ SPEED: Final[Mapping[str, str]] = {
     # than the call itself.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.catalog.ingest": FUNCTION_CATALOG_CLASS,
+    # Without Hadoop's native library each file costs processes: chmod, readlink.
+    "spark.hadoop.fs.file.impl": LOCAL_FILES_CLASS,
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": LOCAL_CONTEXT_CLASS,
     # A record that holds a field twice must not fail its batch, again and again; in Spark's JSON
     # the last one wins too.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",

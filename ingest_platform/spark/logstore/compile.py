@@ -21,6 +21,9 @@ LOCAL_LOGSTORE_CLASS = "ingest.platform.LinkLogStore"
 
 FUNCTION_CATALOG_CLASS = "ingest.platform.JsonFunctions"
 
+LOCAL_FILES_CLASS = "ingest.platform.PosixFileSystem"
+LOCAL_CONTEXT_CLASS = "ingest.platform.PosixContext"
+
 SOURCES = sorted(Path(__file__).parent.parent.glob("*/*.java"))
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
