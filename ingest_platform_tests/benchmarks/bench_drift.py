@@ -58,13 +58,14 @@ _STALLED_SECONDS: Final = 180.0
 _WARM_UP: Final = 0.1
 _SHARE: Final = 0.05
 _CLASSES: Final = 12
+_COLLECTIONS: Final = 3  # one may fall into a batch, whose buffers live for a moment
 
 NOTES = (
     "Both read the same number of records a batch, as fast as they can, on a local disk with 1 GB "
     "of heap. batch: from Spark's offsets/N to commits/N by file time.",
     "The first tenth of the batches is warm-up. first, last: the medians of the first and the last "
-    "twentieth of the others. live heap: after a forced full collection, every settings.look_every "
-    "batches; the batches in which it was forced are left out.",
+    "twentieth of the others. live heap: the least after three forced full collections, every "
+    "settings.look_every batches; the batches in which it was forced are left out.",
     "The script maintains its table in a thread of the same driver; the platform's maintenance is "
     "in a process of its own (one for all runs, since the start of a JVM would come each minute).",
     "Retention is five minutes, so that vacuum has work in the short form too.",
@@ -139,7 +140,7 @@ def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: 
         p.pid for p in psutil.Process(child.pid).children(recursive=True) if p.name() == "java"
     )
     course.looked.append(batch)
-    course.heap.append(live_heap(pid))
+    course.heap.append(min(live_heap(pid) for _ in range(_COLLECTIONS)))
     table = DeltaTable(str(life.table))
     course.files.append(len(table.file_uris()))
     log = life.table / "_delta_log"
