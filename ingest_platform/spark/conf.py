@@ -135,7 +135,6 @@ def session_conf(
     jars: Iterable[Path],
     *,
     on_s3: bool,
-    scratch: Path | None = None,
 ) -> dict[str, str]:
     """Every setting of a session. It holds secrets when `on_s3`: never log it.
 
@@ -144,7 +143,6 @@ def session_conf(
         storage: Endpoint and credentials.
         jars: The class path that the jar lock gives.
         on_s3: Whether table or state lie on S3.
-        scratch: Folder for shuffle and spill files; Spark's default if None.
 
     Raises:
         SpecError: The user's settings would make commits unsafe.
@@ -156,8 +154,6 @@ def session_conf(
     conf["spark.sql.redaction.options.regex"] = _REDACTION
     # Nothing is ever put there, but Spark makes the folder, in the working directory by default.
     conf["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "ingest-spark-warehouse")
-    if scratch:
-        conf["spark.local.dir"] = str(scratch)
     conf |= _resources(spark)
     if on_s3:
         conf |= S3A | _s3_credentials(storage)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -42,7 +41,6 @@ def open_session(
     environ: Mapping[str, str],
     on_s3: bool,
     jvm_options: Sequence[str] = (),
-    scratch: Path | None = None,
 ) -> Iterator[SparkSession]:
     """Start a session, and stop it with its JVM's query threads when the block ends.
 
@@ -53,7 +51,6 @@ def open_session(
         environ: Where Java and the jar cache are looked for.
         on_s3: Whether any path of this session lies on S3.
         jvm_options: Further options of the driver's JVM.
-        scratch: Folder for spill files.
 
     Raises:
         JavaNotFoundError, JarLockError: The machine is not set up.
@@ -62,7 +59,7 @@ def open_session(
     """
     java = find_java(environ)
     jars = classpath(environ, java=java)
-    conf = session_conf(spark, storage, jars, on_s3=on_s3, scratch=scratch)
+    conf = session_conf(spark, storage, jars, on_s3=on_s3)
     archive = archive_file(JarCache.from_env(environ).folder, java, jars, spark_jars_dir(environ))
     options = " ".join((*JVM_OPTIONS, *class_archive.jvm_options(archive, environ), *jvm_options))
     conf["spark.driver.extraJavaOptions"] = (
