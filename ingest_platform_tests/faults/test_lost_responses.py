@@ -17,7 +17,7 @@ from ingest_platform_tests.fault_proxy import FaultProxy
 from ingest_platform_tests.lake_tables import LakeTable
 from ingest_platform_tests.topic_records import as_records, produce
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault]
+pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.long]
 
 BATCHES = 3
 VERSIONS = BATCHES + 2  # the table is made, and compacted
