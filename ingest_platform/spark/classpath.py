@@ -37,11 +37,10 @@ def classpath(
     verify_against_installed(lock, installed)
     cache = JarCache.from_env(env)
     jars = ensure("spark", cache=cache, lock=lock, console=console)
-    delta_storage = next(jar for jar in jars if jar.name.startswith("delta-storage-"))
     logstores = ensure_logstore_jar(
         cache_folder=cache.folder / "logstore",
         java=java or find_java(env),
         spark_jars=installed.jars_dir,
-        delta_storage=delta_storage,
+        locked=jars,
     )
     return [*jars, logstores]

@@ -6,13 +6,22 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.s3a.Listing;
+import org.apache.hadoop.fs.s3a.S3AFileSystem;
+import org.apache.hadoop.fs.s3a.S3AUtils;
+import org.apache.hadoop.fs.s3a.S3ListRequest;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
 
 /**
  * Delta's log on S3 for any number of writers: a commit is one conditional PUT.
@@ -31,6 +40,8 @@ import org.apache.hadoop.fs.Path;
 public class ConditionalPutLogStore extends HadoopFileSystemLogStore {
 
   private static final String WRITE_ID = "ingest-write-id";
+  private static final String LOG = "_delta_log";
+  private static final Integer PAGE = Integer.valueOf(1000); // S3 gives no more at once
 
   public ConditionalPutLogStore(Configuration initHadoopConf) {
     super(initHadoopConf);
@@ -39,6 +50,48 @@ public class ConditionalPutLogStore extends HadoopFileSystemLogStore {
   /** S3 shows an object whole or not at all. */
   public Boolean isPartialWriteVisible(Path path, Configuration hadoopConf) {
     return Boolean.FALSE;
+  }
+
+  /**
+   * Files of a folder whose names do not come before the path's, in order of their names.
+   *
+   * Delta asks for the few newest of a log at each look. A listing of all of it takes a request for
+   * each 1,000 files, so that every batch would be a little slower than the one before; S3 can
+   * begin at a name. It is for logs only: VACUUM lists data through this method.
+   *
+   * @throws FileNotFoundException there is no such folder.
+   */
+  public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {
+    FileSystem fs = path.getFileSystem(hadoopConf);
+    if (!(fs instanceof S3AFileSystem) || !LOG.equals(path.getParent().getName())) {
+      return super.listFrom(path, hadoopConf);
+    }
+    Path folder = fs.makeQualified(path.getParent());
+    RemoteIterator files = list((S3AFileSystem) fs, folder, path.getName());
+    List<FileStatus> found = new ArrayList<FileStatus>();
+    while (files.hasNext()) {
+      FileStatus file = (FileStatus) files.next();
+      if (file.getPath().getName().compareTo(path.getName()) >= 0) found.add(file);
+    }
+    if (found.isEmpty() && !fs.exists(folder)) {
+      throw new FileNotFoundException("no such folder: " + folder);
+    }
+    return found.iterator();
+  }
+
+  private static RemoteIterator list(S3AFileSystem fs, Path folder, String name)
+      throws IOException {
+    String prefix = fs.pathToKey(folder) + "/";
+    ListObjectsV2Request.Builder request = ListObjectsV2Request.builder();
+    request.bucket(fs.getBucket());
+    request.prefix(prefix);
+    request.delimiter("/");
+    request.maxKeys(PAGE);
+    // What S3 begins after; a name less its last letter sorts right before the name and its like.
+    request.startAfter(prefix + name.substring(0, name.length() - 1));
+    return fs.getListing().createFileStatusListingIterator(folder,
+        S3ListRequest.v2((ListObjectsV2Request) request.build()), S3AUtils.ACCEPT_ALL,
+        new Listing.AcceptAllButSelfAndS3nDirs(folder), fs.getActiveAuditSpan());
   }
 
   /**

@@ -1,6 +1,8 @@
 package ingest.platform;
 
 import io.delta.storage.HDFSLogStore;
+import java.io.File;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
@@ -12,9 +14,14 @@ import java.nio.file.OpenOption;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileAttribute;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -62,6 +69,32 @@ public class LinkLogStore extends HDFSLogStore {
     } finally {
       Files.deleteIfExists(draft);
     }
+  }
+
+  /**
+   * Files of the log whose names do not come before the path's, in order of their names.
+   *
+   * Delta asks for the few newest at each look. To ask the disk about each file of a log before
+   * picking them makes every batch a little slower than the one before.
+   *
+   * @throws FileNotFoundException there is no such folder.
+   */
+  public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {
+    FileSystem fs = path.getFileSystem(hadoopConf);
+    String[] names = new File(path.toUri().getPath()).getParentFile().list();
+    if (names == null) throw new FileNotFoundException("no such folder: " + path.getParent());
+    Arrays.sort(names);
+    List<FileStatus> found = new ArrayList<FileStatus>();
+    for (int i = 0; i < names.length; i++) {
+      boolean checksum = names[i].startsWith(".") && names[i].endsWith(".crc");
+      if (names[i].compareTo(path.getName()) < 0 || checksum) continue;
+      try {
+        found.add(fs.getFileStatus(new Path(path.getParent(), names[i])));
+      } catch (FileNotFoundException gone) {
+        continue; // cleaned up, or published, since the folder was read
+      }
+    }
+    return found.iterator();
   }
 
   private static void writeDraft(java.nio.file.Path draft, Iterator<String> actions)

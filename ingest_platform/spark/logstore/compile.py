@@ -32,7 +32,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def ensure_logstore_jar(
-    *, cache_folder: Path, java: Java, spark_jars: Path, delta_storage: Path
+    *, cache_folder: Path, java: Java, spark_jars: Path, locked: Sequence[Path]
 ) -> Path:
     """The compiled LogStores; compiled now if this source was not yet, which takes about 1 s.
 
@@ -43,22 +43,18 @@ def ensure_logstore_jar(
         cache_folder: Where to keep it.
         java: Runs the compiler.
         spark_jars: Spark's own jars, with Janino and Hadoop among them.
-        delta_storage: The locked delta-storage jar.
+        locked: The locked jars, with those of Delta's log and of S3 among them.
 
     Raises:
         JarLockError: It does not compile, or Spark's jars lack the compiler.
     """
-    digest = _digest([*spark_jars_for_compiler(spark_jars), delta_storage])
+    jars = [*spark_jars_for_compiler(spark_jars), *locked]
+    digest = _digest(jars)
     jar = cache_folder / f"ingest-logstores-{digest[:16]}.jar"
     if not jar.is_file():
         cache_folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache_folder, prefix=".compile-") as scratch:
-            compile_java(
-                SOURCES,
-                Path(scratch),
-                java=java,
-                jars=[*spark_jars_for_compiler(spark_jars), delta_storage],
-            )
+            compile_java(SOURCES, Path(scratch), java=java, jars=jars)
             packed = pack(Path(scratch), Path(scratch) / "out.jar")
             packed.replace(jar)
     return jar

@@ -26,14 +26,14 @@ def java() -> Java:
 
 
 @pytest.fixture(scope="module")
-def delta_storage(java: Java) -> Path:
-    jars = classpath(os.environ, java=java)
-    return next(jar for jar in jars if jar.name.startswith("delta-storage-"))
+def locked(java: Java) -> list[Path]:
+    *jars, _ = classpath(os.environ, java=java)
+    return jars
 
 
 @pytest.mark.slow  # needs Java and the jars
 def test_two_first_starts_at_once_share_one_jar(
-    tmp_path: Path, java: Java, delta_storage: Path
+    tmp_path: Path, java: Java, locked: list[Path]
 ) -> None:
     """Drivers of several tables start together on a fresh machine."""
 
@@ -42,7 +42,7 @@ def test_two_first_starts_at_once_share_one_jar(
             cache_folder=tmp_path,
             java=java,
             spark_jars=spark_jars_dir(os.environ),
-            delta_storage=delta_storage,
+            locked=locked,
         )
 
     with ThreadPoolExecutor(2) as pool:
