@@ -15,7 +15,7 @@ import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileAttribute;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.UUID;
@@ -83,13 +83,16 @@ public class LinkLogStore extends HDFSLogStore {
     FileSystem fs = path.getFileSystem(hadoopConf);
     String[] names = new File(path.toUri().getPath()).getParentFile().list();
     if (names == null) throw new FileNotFoundException("no such folder: " + path.getParent());
-    Arrays.sort(names);
-    List<FileStatus> found = new ArrayList<FileStatus>();
+    List<String> wanted = new ArrayList<String>();
     for (int i = 0; i < names.length; i++) {
       boolean checksum = names[i].startsWith(".") && names[i].endsWith(".crc");
-      if (names[i].compareTo(path.getName()) < 0 || checksum) continue;
+      if (!checksum && names[i].compareTo(path.getName()) >= 0) wanted.add(names[i]);
+    }
+    Collections.sort(wanted);
+    List<FileStatus> found = new ArrayList<FileStatus>();
+    for (int i = 0; i < wanted.size(); i++) {
       try {
-        found.add(fs.getFileStatus(new Path(path.getParent(), names[i])));
+        found.add(fs.getFileStatus(new Path(path.getParent(), (String) wanted.get(i))));
       } catch (FileNotFoundException gone) {
         continue; // cleaned up, or published, since the folder was read
       }
