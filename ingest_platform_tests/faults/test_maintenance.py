@@ -235,7 +235,9 @@ def test_stream_compaction_vacuum_user_and_reader_at_once(
 ) -> None:
     """Rows are those of a serial run (fault 26): each loser repeated its work or yielded."""
     name = topic(2)
-    stream = deploy(name, "id BIGINT, tag STRING", s3=bucket, trigger="1s", maintenance=SETTLED)
+    # A MERGE that reads all of the table loses to every batch that commits meanwhile, so the trigger
+    # is longer than one takes.
+    stream = deploy(name, "id BIGINT, tag STRING", s3=bucket, trigger="5s", maintenance=SETTLED)
     table = LakeTable(stream.spec.table.path, bucket)
     producer, reader = Producer(kafka.bootstrap_servers, name), Reader(table)
     deleted, merged = set[int](), set[int]()
