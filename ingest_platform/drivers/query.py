@@ -100,6 +100,8 @@ class Query:
         except StreamingQueryException:
             if not self.end_asked.is_set() or self.failed():
                 raise
+            if deadline == float("inf"):  # a batch was refused before this thread saw why
+                self.ending()
 
 
 def _is_idle(query: StreamingQuery) -> bool:
