@@ -36,6 +36,10 @@ class NoDrivers(LocalLauncher):
         return False
 
 
+class CutOffError(RuntimeError):
+    """Ends a driver between the quarantine's commit and the table's."""
+
+
 def patient_of(stream: DeployedStream) -> Patient:
     """The stream, as planning sees it."""
     return Patient(stream.spec, stream.storage, stream.environ, lambda: datetime.now(UTC))

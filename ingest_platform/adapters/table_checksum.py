@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ingest_platform.adapters.s3_reads import NotSmoothError, s3_reads
 from ingest_platform.adapters.table_log import SMALL_BYTES, TableSize
@@ -61,19 +61,19 @@ def _parse(version: int, head: bytes) -> TableSize | None:
     return TableSize(version, found["numFiles"], found["tableSizeBytes"], small)
 
 
-class _Log:
+class _Log(Protocol):
     """The `_delta_log` of one table."""
 
     def names_from(self, version: int) -> list[str]:
         """Names of the files of this version and later ones."""
-        raise NotImplementedError
+        ...
 
     def head(self, name: str) -> bytes | None:
         """The beginning of a file."""
-        raise NotImplementedError
+        ...
 
 
-class _S3Log(_Log):
+class _S3Log:
     def __init__(self, path: str, storage: StorageEnvironment) -> None:
         bucket, _, prefix = path.removeprefix("s3a://").partition("/")
         self._reads, self._folder = s3_reads(storage, bucket), f"{prefix}/_delta_log"
@@ -85,7 +85,7 @@ class _S3Log(_Log):
         return self._reads.head(f"{self._folder}/{name}", _HEAD_BYTES)
 
 
-class _LocalLog(_Log):
+class _LocalLog:
     def __init__(self, path: str) -> None:
         self._folder = Path(path) / "_delta_log"
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,23 +120,23 @@ class Producer(threading.Thread):
         self.join(60)
 
 
-class User:
+class User(ABC):
     """Someone's own statements on the table; those that lose to another writer are repeated."""
 
     def __init__(self) -> None:
         self.lost: list[str] = []
 
+    @abstractmethod
     def delete(self, n: int) -> None:
         """Take row `n` out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merge(self, n: int) -> None:
         """Set the tag of row `n`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conflict(self, error: Exception) -> str | None:
         """The kind of conflict that an error is; None if it is none."""
-        raise NotImplementedError
 
     def run(self, statement: Callable[[int], None], n: int) -> None:
         for _ in range(20):
@@ -235,8 +236,8 @@ def test_stream_compaction_vacuum_user_and_reader_at_once(
 ) -> None:
     """Rows are those of a serial run (fault 26): each loser repeated its work or yielded."""
     name = topic(2)
-    # A MERGE that reads all of the table loses to every batch that commits meanwhile, so the trigger
-    # is longer than one takes.
+    # A MERGE that reads all of the table loses to every batch that commits meanwhile, so the
+    # trigger is longer than one takes.
     stream = deploy(name, "id BIGINT, tag STRING", s3=bucket, trigger="5s", maintenance=SETTLED)
     table = LakeTable(stream.spec.table.path, bucket)
     producer, reader = Producer(kafka.bootstrap_servers, name), Reader(table)

@@ -39,7 +39,7 @@ from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.deployed_stream import DeployedStream
 from ingest_platform_tests.faults.test_damaged_checkpoints import copy_of, replace_by
 from ingest_platform_tests.ledger_tables import append, ledger
-from ingest_platform_tests.repairs import plan_of, repair, repairing
+from ingest_platform_tests.repairs import CutOffError, plan_of, repair, repairing
 from ingest_platform_tests.topic_records import (
     Place,
     as_records,
@@ -54,10 +54,6 @@ Deploy = Callable[..., DeployedStream]
 MakeTopic = Callable[..., str]
 
 KILLING = "ingest_platform_tests.faults.killing_repair"
-
-
-class CutOffError(RuntimeError):
-    """Ends a driver between the quarantine's commit and the table's."""
 
 
 class Stage:
