@@ -268,8 +268,10 @@ def test_stream_compaction_vacuum_user_and_reader_at_once(
             # It may have lost each time; now the user is done, and only the stream goes on.
             assert first.popen.wait(240) == 0, first.log_tail()
             assert vacuum.popen.wait(60) == 0, vacuum.log_tail()
-        with ended(second := compaction(stream)):
-            assert second.popen.wait(240) == 0, second.log_tail()
+        # A table has one maintenance run at a time: who came second left it alone, and comes again.
+        for again in (compaction, lambda stream: command(stream, "vacuum", "--full")):
+            with ended(second := again(stream)):
+                assert second.popen.wait(240) == 0, second.log_tail()
         producer.close()
         until(lambda: len(table.rows()) + len(deleted) >= producer.sent)
         reader.close()
