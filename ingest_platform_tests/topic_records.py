@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import Message, Producer, TopicPartition
@@ -94,6 +96,26 @@ def _send(
         on_delivery=acknowledged,
     )
     producer.poll(0)
+
+
+@contextmanager
+def steady_load(servers: str, topic: str) -> Iterator[list[Place]]:
+    """Twenty records `{"id": n}` in two partitions, three times a second; where they are."""
+    places: list[Place] = []
+    done = threading.Event()
+
+    def send() -> None:
+        while not done.wait(0.3):
+            values = [b'{"id":%d}' % n for n in range(20)]
+            places.extend(produce(servers, topic, as_records(values, partitions=2)))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield places
+    finally:
+        done.set()
+        sender.join()
 
 
 def grow_topic(servers: str, topic: str, partitions: int) -> None:

@@ -19,6 +19,7 @@ from ingest_platform.model.ledger import Ledger
 from ingest_platform.spec.environment import StorageEnvironment
 
 SMALL_BYTES = 32 * 1024 * 1024
+_STRIDES = (50, 250, 1000)  # commits read at once, until they go back far enough
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,18 @@ class TableLog:
             history = table.history(min(limit, table.version() - after))
         commits = (_commit(entry) for entry in history)
         return sorted((c for c in commits if c.version > after), key=lambda c: c.version)
+
+    def commits_around(self, moment_ms: int) -> list[Commit]:
+        """The newest commits, back to one from before a moment (ms since the epoch), oldest first.
+
+        As of the last look, and at most 1,000. No more are parsed than it takes, which is slow.
+        """
+        commits: list[Commit] = []
+        for limit in _STRIDES:
+            commits = self.commits(-1, limit, fresh=False)
+            if len(commits) < limit or commits[0].timestamp_ms < moment_ms:
+                break
+        return commits
 
     def size(self, *, fresh: bool = True) -> TableSize | None:
         """Number and bytes of the table's files; None when there is no table yet.

@@ -23,6 +23,7 @@ from ingest_platform.errors import RetryableFault
 from ingest_platform.model.decisions import Decision, Drain, GiveUp, Start, Stop
 from ingest_platform.model.launches import LaunchRecord
 from ingest_platform.model.status import Status
+from ingest_platform.model.times import parse_time
 from ingest_platform.spec import StreamSpec
 from ingest_platform.supervise.contact import contact_of
 from ingest_platform.supervise.decide import decide
@@ -204,7 +205,11 @@ def _for_table(reported: Reported, version: int | None, log: TableLog, status: S
     if version is not None and version < reported.version:
         log.forget()
         return Reported(at=reported.at)
-    return reported if reported.at else first_reported(log.commits(-1, fresh=False), status)
+    started = parse_time(status.started_at)
+    if reported.at or started is None:
+        return reported
+    started_ms = int(started.timestamp() * 1000)
+    return first_reported(log.commits_around(started_ms), started_ms)
 
 
 def _text(decision: Decision) -> str:

@@ -138,6 +138,13 @@ class MaintenanceSpec(Frozen):
     driver_memory: str = Field(
         default="2g", pattern=r"^\d+[mg]$", description="Heap of the maintenance driver."
     )
+    nice: int = Field(
+        default=10,
+        ge=0,
+        le=19,
+        description="Priority of the maintenance driver, as `nice` counts it: a stream's driver on "
+        "the same host goes first. 0: as equals.",
+    )
     compaction: CompactionSpec = CompactionSpec()
     vacuum: VacuumSpec = VacuumSpec()
 

@@ -13,11 +13,12 @@ from statistics import median
 from ingest_platform.model.status import Status
 from ingest_platform.supervise.policy import Policy
 from ingest_platform.supervise.spread import slope
-from ingest_platform.supervise.trend import WINDOW_BATCHES, Sample, Trend, busy, spreads
+from ingest_platform.supervise.trend import WINDOW_BATCHES, Sample, Trend, busy, pace
 
 _GIB = 2**30
 _HOUR = 13  # samples, one each five minutes
 _HALF_HOUR = 7
+_NO_MORE = 1.05  # near saturation, a little more input makes much longer batches
 
 
 def degraded(status: Status, trend: Trend, policy: Policy) -> str | None:
@@ -34,22 +35,24 @@ def degraded(status: Status, trend: Trend, policy: Policy) -> str | None:
 
 
 def _slower_batches(status: Status, trend: Trend, policy: Policy) -> Iterator[str]:
-    """Slower both by batch and by record: by one of them alone, batches just changed their size.
+    """Slower by batch, and that not because more is in each.
 
     A batch has a fixed cost, so at night, with few records in each, seconds per record rise while
-    the batches get shorter.
+    the batches get shorter. And batches that follow each other without a pause hold the more
+    records the longer they take: these are slower if no more records arrive than at first.
     """
     base, last = trend.baseline, busy(status)[-WINDOW_BATCHES:]
     fresh = status.totals.get("batches", 0) >= 2 * WINDOW_BATCHES
     if base is None or not fresh or len(last) < WINDOW_BATCHES:
         return
-    now, ratio = spreads(last), policy.drift_ratio
-    longer = now.batch.median > base.batch.bound(ratio)
-    if longer and now.record.median > base.record.bound(ratio):
-        yield (
-            f"batches take {now.batch.median:.1f} s, at first {base.batch.median:.1f} s, "
-            f"and {now.record.median / base.record.median:.1f} times as long per record"
-        )
+    now, ratio = pace(last), policy.drift_ratio
+    if now.batch.median <= base.batch.bound(ratio):
+        return
+    took = f"batches take {now.batch.median:.1f} s, at first {base.batch.median:.1f} s, "
+    if now.record.median > base.record.bound(ratio):
+        yield f"{took}and {now.record.median / base.record.median:.1f} times as long per record"
+    elif 0 < now.rate <= _NO_MORE * base.rate:
+        yield f"{took}though no more records arrive ({now.rate:.0f}/s, at first {base.rate:.0f}/s)"
 
 
 def _collections(samples: Sequence[Sample], policy: Policy) -> Iterator[str]:

@@ -98,15 +98,12 @@ def lag_seconds(status: Status, quiet: timedelta) -> float | None:
     return None
 
 
-def first_reported(commits: Sequence[Commit], status: Status | None) -> Reported:
+def first_reported(commits: Sequence[Commit], started_ms: int) -> Reported:
     """Where reports begin for a table that has none: at the start of its present driver.
 
     Otherwise the first report after a deployment would add up months of commits.
     """
-    started = parse_time(status.started_at) if status else None
-    if started is None:
-        return Reported()
-    before = [c.version for c in commits if c.timestamp_ms < started.timestamp() * 1000]
+    before = [c.version for c in commits if c.timestamp_ms < started_ms]
     return Reported(version=max(before, default=-1))
 
 

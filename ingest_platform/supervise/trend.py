@@ -6,7 +6,7 @@ remember. All times are the driver's own clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -38,11 +38,16 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """Seconds per batch and per record of the driver's first warm batches."""
+class Pace:
+    """How fast some batches were: seconds per batch and per record, and records per second.
+
+    `rate` is by the time from the first batch's end to the last one's, pauses included; 0 if that
+    is not known.
+    """
 
     batch: Spread
     record: Spread
+    rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Trend:
     """What the supervisor remembers of one generation."""
 
     generation: int = 0
-    baseline: Baseline | None = None
+    baseline: Pace | None = None
     samples: tuple[Sample, ...] = ()
 
     def look(self, status: Status | None) -> Trend:
@@ -86,7 +91,7 @@ class Trend:
         base = raw["baseline"]
         return cls(
             raw["generation"],
-            Baseline(Spread(**base["batch"]), Spread(**base["record"])) if base else None,
+            Pace(Spread(**base["batch"]), Spread(**base["record"]), base["rate"]) if base else None,
             tuple(Sample(**sample) for sample in raw["samples"]),
         )
 
@@ -104,18 +109,31 @@ def records(batch: BatchReport) -> int:
 
 def busy(status: Status) -> list[BatchReport]:
     """The last batches with records in them."""
-    return [b for b in status.recent if records(b) and b.seconds > 0]
+    return [b for b in status.recent if records(b) and _seconds(b) > 0]
 
 
-def spreads(batches: list[BatchReport]) -> Baseline:
-    """Median and spread of a batch's and of a record's seconds."""
-    return Baseline(
-        Spread.of([b.seconds for b in batches]),
-        Spread.of([b.seconds / records(b) for b in batches]),
+def pace(batches: Sequence[BatchReport]) -> Pace:
+    """Of batches with records, at least one."""
+    return Pace(
+        Spread.of([_seconds(b) for b in batches]),
+        Spread.of([_seconds(b) / records(b) for b in batches]),
+        _rate(batches),
     )
 
 
-def _baseline(status: Status) -> Baseline | None:
+def _seconds(batch: BatchReport) -> float:
+    """All of a batch, planning and checkpoint included, as soon as Spark has told it."""
+    return max(batch.seconds, batch.trigger_seconds)
+
+
+def _rate(batches: Sequence[BatchReport]) -> float:
+    first, last = parse_time(batches[0].finished_at), parse_time(batches[-1].finished_at)
+    if first is None or last is None or last <= first:
+        return 0.0
+    return sum(records(b) for b in batches[1:]) / (last - first).total_seconds()
+
+
+def _baseline(status: Status) -> Pace | None:
     forgotten = status.totals.get("batches", 0) - len(status.recent)
     warm = busy(status)[max(0, _WARM_UP_BATCHES - forgotten) :]
-    return spreads(warm[:WINDOW_BATCHES]) if len(warm) >= WINDOW_BATCHES else None
+    return pace(warm[:WINDOW_BATCHES]) if len(warm) >= WINDOW_BATCHES else None

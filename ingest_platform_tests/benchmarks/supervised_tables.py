@@ -24,6 +24,7 @@ from ingest_platform.model.status import BatchReport, Status
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 _WIDTH = 10  # records of each partition in a batch
+_TRIGGER = timedelta(seconds=15)
 _SCHEMA = {
     "type": "struct",
     "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
@@ -46,10 +47,11 @@ class Table:
         self.stores = Stores.of(self.spec, StorageEnvironment())
         self.log = TableLog(self.spec.table.path, StorageEnvironment())
         self.partitions, self.version = partitions, -1
-        self.now = datetime.now(UTC)
+        self.now = datetime.now(UTC) - commits * _TRIGGER
         self.cursor: str | None = None
         self._begin()
         for _ in range(commits):
+            self.now += _TRIGGER
             self.commit()
         DeltaTable(self.spec.table.path).create_checkpoint()  # as drivers do, beside their batches
         self.status = self._status()

@@ -77,6 +77,8 @@ class Supervision(threading.Thread):
         self.cursor = result.cursor
         if result.skip_reason:
             self.said.append(result.skip_reason.skip_message or "")
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
         for request in result.run_requests or []:
             self.asked.append(str(request.job_name))
             self.defs.resolve_job_def(str(request.job_name)).execute_in_process(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,29 +18,9 @@ from ingest_platform.steer.starting import Started, start
 from ingest_platform.steer.turnover import Patience, turnover
 from ingest_platform_tests.deployed_stream import DeployedStream
 from ingest_platform_tests.faults.steered import committed, eventually, launcher_of, steering
-from ingest_platform_tests.topic_records import Place, as_records, produce
+from ingest_platform_tests.topic_records import steady_load
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault]
-
-
-@contextmanager
-def load(kafka: KafkaServer, topic: str) -> Iterator[list[Place]]:
-    """Twenty records in two partitions, several times a second; where they are."""
-    places: list[Place] = []
-    done = threading.Event()
-
-    def send() -> None:
-        while not done.wait(0.3):
-            values = [b'{"id":%d}' % n for n in range(20)]
-            places.extend(produce(kafka.bootstrap_servers, topic, as_records(values, partitions=2)))
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        yield places
-    finally:
-        done.set()
-        sender.join()
 
 
 def test_turnover_under_load(
@@ -52,7 +30,7 @@ def test_turnover_under_load(
     name = topic(2)
     stream = deploy(name, "id BIGINT", trigger="1s")
     with steering(stream) as reach:
-        with load(kafka, name) as places:
+        with steady_load(kafka.bootstrap_servers, name) as places:
             assert isinstance(start(reach, 120), Started)
             eventually(lambda: committed(stream, 1) is not None, tell=stream.status)
             outcome = turnover(reach, Patience(drain=60, start=120), by="test", reason="test")

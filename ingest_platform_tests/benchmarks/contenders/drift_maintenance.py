@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ingest_platform.drivers.compact_table import compact_table
 from ingest_platform.drivers.diagnostics import set_up_logging
+from ingest_platform.drivers.maintenance import give_way
 from ingest_platform.drivers.sessions import SessionOnDemand
 from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.spec import StorageEnvironment, load_spec
@@ -25,6 +26,7 @@ def main() -> None:
     set_up_logging(as_json=False, debug=False)
     spec = load_spec(Path(sys.argv[1]), os.environ)
     storage = StorageEnvironment.from_env(os.environ)
+    give_way([spec])
     with SessionOnDemand([spec], os.environ, Path(sys.argv[2]), "maintenance") as session:
         for line in sys.stdin:
             now = datetime.now(UTC)

@@ -67,6 +67,25 @@ def test_commits_since_a_version_with_their_ledgers(place):
     assert [c.version for c in log.commits(after=-1, limit=2)] == [3, 4]
 
 
+def test_commits_back_to_one_from_before_a_moment(tmp_path, monkeypatch):
+    """No more of a long log is read than it takes."""
+    monkeypatch.setattr("ingest_platform.adapters.table_log._STRIDES", (2, 4))
+    path, storage = str(tmp_path / "clicks"), StorageEnvironment()
+    log = TableLog(path, storage)
+    assert log.commits_around(0) == []
+    for batch in range(6):
+        commit(path, storage, ledger(batch).to_user_metadata())
+    log.version()
+    times = [c.timestamp_ms for c in log.commits(-1)]
+
+    def around(moment_ms: int) -> list[int]:
+        return [c.version for c in log.commits_around(moment_ms)]
+
+    assert around(times[5] + 1) == [4, 5]
+    assert around(times[2] + 1) == [2, 3, 4, 5]
+    assert around(0) == [2, 3, 4, 5], "the most that is read"
+
+
 def test_size_counts_live_files(place):
     log = TableLog(*place)
     for batch in range(3):

@@ -67,6 +67,39 @@ def test_a_changed_input_rate_is_no_drift(factor):
     assert degraded(busy(seconds=1 + rows / 10_000, rows=rows), TREND, POLICY) is None
 
 
+def without_a_pause(rate: float, fixed: float, each: float) -> Status:
+    """Batches back to back that keep up: what one takes is what the next one holds."""
+    seconds = fixed / (1 - rate * each)
+    ends = [(NOW + timedelta(seconds=seconds * i)).isoformat() for i in range(60)]
+    made = batches(seconds, round(rate * seconds), jitter=0.02)
+    recent = tuple(replace(b, finished_at=at) for b, at in zip(made, ends, strict=True))
+    return make_status(recent=recent, totals={"batches": 500})
+
+
+def test_batches_without_a_pause_that_get_longer_at_the_same_input_are_drift():
+    """By the record they are as fast as ever: the longer they take, the more each one holds."""
+    trend = Trend().look(without_a_pause(rate=4_000, fixed=1, each=1e-4))
+    slower = without_a_pause(rate=4_000, fixed=5, each=1e-4)
+    said = degraded(slower, trend, POLICY)
+    assert said is not None
+    assert said.endswith("though no more records arrive (4000/s, at first 4000/s)")
+    assert degraded(without_a_pause(rate=4_000, fixed=1.5, each=1e-4), trend, POLICY) is None
+
+
+@given(st.floats(0.05, 2.2))
+def test_another_input_rate_without_a_pause_is_no_drift(factor):
+    trend = Trend().look(without_a_pause(rate=4_000, fixed=1, each=1e-4))
+    status = without_a_pause(rate=4_000 * factor, fixed=1, each=1e-4)
+    assert degraded(status, trend, POLICY) is None
+
+
+def test_what_spark_spends_around_a_batch_counts():
+    """Planning and checkpoint are none of the platform's phases, and drift as well."""
+    slow = tuple(replace(b, trigger_seconds=7.0) for b in batches(2, 10_000))
+    found = degraded(replace(busy(), recent=slow), TREND, POLICY)
+    assert found == "batches take 7.0 s, at first 2.0 s, and 3.5 times as long per record"
+
+
 def test_a_few_slow_batches_are_no_drift():
     """Every tenth writes a checkpoint of the log; one may wait for a slow disk."""
     slow = [replace(b, seconds=60) if i % 3 == 0 else b for i, b in enumerate(batches(2, 10_000))]
