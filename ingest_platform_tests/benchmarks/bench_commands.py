@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import matplotlib as mpl
+from matplotlib.figure import Figure as Picture
 from rich.console import Console
 
 from ingest_platform.adapters.housekeeping_store import HousekeepingStore
@@ -44,6 +46,7 @@ from ingest_platform_tests.factories import make_status
 BUCKET: Final = "bench"
 TITLES: Final = {"local": "local disk", "s3": "S3", "s3+5": "S3 + 5 ms", "s3+20": "S3 + 20 ms"}
 ROUND_TRIPS: Final = {"s3": 0.0, "s3+5": 0.005, "s3+20": 0.02}
+GOALS: Final = (("audit", 60.0), ("status", 1.0))  # seconds
 NOTES: Final = (
     "seconds: from the start of the command's process to its end; CPU s: of that process alone.",
     "audit: a ledger of 25 partitions in each commit; every commit is read, none is cached.",
@@ -154,11 +157,28 @@ def far_away(place: Place, round_trip: float) -> Iterator[Place]:
 
 def goals(figures: Figures) -> Iterator[Target]:
     """Those that the figures can be held against."""
-    for part, goal in (("audit", 60.0), ("status", 1.0)):
+    for part, goal in GOALS:
         for where, title in TITLES.items():
             found = figures.get(part, where, "seconds")
             if found:
                 yield Target(f"{part}, {title}", found.median, goal, "at most", "s")
+
+
+def draw(figures: Figures, path: Path) -> None:
+    """Bars with their spread, and the goal above them."""
+    mpl.use("Agg")
+    picture = Picture(figsize=(11, 3.8), layout="constrained")
+    for number, (part, goal) in enumerate(GOALS, start=1):
+        axes = picture.add_subplot(1, len(GOALS), number)
+        found = {t: f for w, t in TITLES.items() if (f := figures.get(part, w, "seconds"))}
+        below = [f.median - min(f.values) for f in found.values()]
+        above = [max(f.values) - f.median for f in found.values()]
+        heights = [f.median for f in found.values()]
+        axes.bar(list(found), heights, yerr=(below, above), color="#1f6feb", capsize=4)
+        axes.axhline(goal, color="#b5651d", ls="--", lw=1.0)
+        axes.set(title=f"{part} (goal: {goal:g} s)", ylabel="seconds")
+        axes.spines[["top", "right"]].set_visible(False)
+    picture.savefig(path, dpi=130)
 
 
 @click.command(help=__doc__)
@@ -196,6 +216,7 @@ def main(name: str, **options: int) -> None:
     path = write_results(
         name, settings=asdict(settings), notes=NOTES, figures=figures, targets=targets, series={}
     )
+    draw(figures, path.with_suffix(".png"))
     for table in figure_tables(figures, TITLES):
         console.print(table)
     console.print(target_table(targets))
