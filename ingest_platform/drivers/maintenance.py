@@ -16,11 +16,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import click
 from dagster_pipes import PipesContext, PipesEnvVarParamsLoader, open_dagster_pipes
@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 Action = Literal["compact", "vacuum"]
 Told = Callable[[TableReport], None]
+
+_AUTOGROUP: Final = Path("/proc/self/autogroup")
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,15 @@ def give_way(specs: Sequence[StreamSpec]) -> None:
     """Lower this process's priority for good, as far as all of the tables allow.
 
     Before the JVM starts, which inherits it: on a host that they share, compaction would otherwise
-    take turns with the stream's batches as an equal.
+    take turns with the stream's batches as an equal. Where Linux divides the cores among sessions
+    first (sched(7), autogroup), niceness counts within a session only; then the session, which as
+    a run's driver is this process's own, has to give way as well.
     """
-    os.nice(min(spec.maintenance.nice for spec in specs))
+    nice = min(spec.maintenance.nice for spec in specs)
+    os.nice(nice)
+    if nice and os.getsid(0) == os.getpid():
+        with suppress(OSError):  # no such kernel: then there is nothing to be done
+            _AUTOGROUP.write_text(str(nice))
 
 
 def maintain(

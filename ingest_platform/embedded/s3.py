@@ -40,6 +40,7 @@ SECRET_KEY = "local-secret-key"  # noqa: S105
 # The server's own check, https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _JVM_OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-DLOG_LEVEL=warn")
+_DATA = "data"
 _PROBE_KEY = ".ingest-conditional-put-check"
 
 
@@ -91,6 +92,10 @@ class S3Server:
                 "BucketAlreadyExists",
             ):
                 raise
+
+    def on_disk(self, bucket: str) -> Path:
+        """Folder whose files are the bucket's objects, by their keys."""
+        return self.child.log.parent / _DATA / bucket
 
     def environment(self) -> dict[str, str]:
         """The variables that point the platform, and any AWS SDK, at this server."""
@@ -166,7 +171,7 @@ def start_s3(
 
 
 def _write_config(folder: Path, endpoint: str) -> Path:
-    data = folder.absolute() / "data"
+    data = folder.absolute() / _DATA
     data.mkdir(parents=True, exist_ok=True)
     settings = {
         "s3proxy.endpoint": endpoint,

@@ -53,6 +53,11 @@ DELTA: Final[Mapping[str, str]] = {
     # as is often advised, is for millions. One task handles some 100,000 files in a second.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.checkpoint.partSize": "1000000",
+    # Else a compaction that leaves at most 50 files lets the next batch replay the log with a Spark
+    # job, only to list those files in its version checksum.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    # The same if the winner of a conflict has committed, but not yet written its checksum.
+    "spark.ingest.commit.checksumWaitMillis": "1000",
     # VACUUM becomes visible in the history; safe, since every log writer here is conditional.
     "spark.databricks.delta.vacuum.logging.enabled": "true",
     "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",

@@ -9,6 +9,8 @@ when: a checkpoint only shortens what a reader has to replay.
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
@@ -23,22 +25,37 @@ EVERY: Final = 10  # commits, Delta's own default, while the table is small
 # and the log's own growth stays at about 0.1 MB a commit (docs/operations.md has the arithmetic).
 ACTIONS_A_COMMIT: Final = 1_000
 SELDOMEST: Final = 250  # commits that a reader may have to replay
+
+# Of a stream with many small batches a second every tenth would meet one, and take twice as long.
+SOONEST_SECONDS: Final = 30.0
+
 POOL: Final = "maintenance"
 
 
-def commits_between(actions: int) -> int:
-    """After how many commits the next checkpoint is due, by the actions that the last one holds."""
-    return min(SELDOMEST, max(EVERY, actions // ACTIONS_A_COMMIT))
+def is_due(commits: int, seconds: float, actions: int) -> bool:
+    """Whether the log is to be checkpointed.
+
+    Args:
+        commits: Since the last checkpoint.
+        seconds: Since then.
+        actions: That it held.
+    """
+    enough = max(EVERY, actions // ACTIONS_A_COMMIT)
+    return commits >= SELDOMEST or (commits >= enough and seconds >= SOONEST_SECONDS)
 
 
 class LogCheckpointer:
     """Checkpoints one table's log, the more seldom the larger it is; at most one at a time."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._spark = spark
         self._path = path
+        self._clock = clock
         self._last: int | None = None
-        self._every = EVERY
+        self._last_at = clock()
+        self._actions = 0
         self._running: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-checkpoint")
 
@@ -46,9 +63,11 @@ class LogCheckpointer:
         """Take note of a commit; start a checkpoint when one is due and none is running."""
         if self._last is None:
             self._last = version - version % EVERY
-        if version - self._last < self._every or (self._running and not self._running.done()):
+        now = self._clock()
+        due = is_due(version - self._last, now - self._last_at, self._actions)
+        if not due or (self._running and not self._running.done()):
             return
-        self._last = version
+        self._last, self._last_at = version, now
         self._running = self._thread.submit(self._write)
 
     def close(self) -> None:
@@ -68,7 +87,7 @@ class LogCheckpointer:
             )
             written = delta_log.readLastCheckpointFile()
             if written.isDefined():
-                self._every = commits_between(int(written.get().size()))
+                self._actions = int(written.get().size())
         except Exception:
             # The table is whole without it; the next one, some commits later, will do.
             log.warning("the log's checkpoint could not be written", exc_info=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol
 
@@ -26,17 +27,31 @@ _MODULES: Final = "ingest_platform_tests.benchmarks.contenders"
 
 @dataclass(frozen=True)
 class Life:
-    """What a form is to do, and where: read a topic in batches of so many records."""
+    """What a form is to do, and where: read a topic in batches of so many records.
+
+    Attributes:
+        folder: Of its processes; of the lake too, if that is not on S3.
+        bucket: `s3a://` URL of a lake on S3, with what its clients need in `environ`.
+        disk: Where the S3 server of this machine keeps that bucket.
+    """
 
     bootstrap_servers: str
     topic: str
     records_a_batch: int
     folder: Path
+    bucket: str | None = None
+    disk: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def lake(self) -> Path:
+        """Table and state as the disk has them, wherever drivers see them."""
+        return self.disk or self.folder
 
     @property
     def table(self) -> Path:
-        """The table's folder."""
-        return self.folder / "table"
+        """The table's folder on the disk."""
+        return self.lake / "table"
 
 
 class Form(Protocol):
@@ -107,11 +122,12 @@ class DriversApart:
 
     def start(self, life: Life) -> ChildProcess:
         """Write the spec and start the driver on it."""
-        return programs.start_driver(self.title, self._attributes(life), life.folder)
+        attributes = self._attributes(life)
+        return programs.start_driver(self.title, attributes, life.folder, life.environ)
 
     def clock(self, life: Life) -> BatchSource:
         """Its checkpoint is beside the table."""
-        return CheckpointClock(life.folder / "_ingest" / "streams" / "clicks" / "checkpoint")
+        return CheckpointClock(life.lake / "_ingest" / "streams" / "clicks" / "checkpoint")
 
     def upkeep(self, life: Life) -> Upkeep:
         """A process that is told when."""
@@ -128,7 +144,7 @@ class DriversApart:
             },
             "decode": {"schema": SCHEMA},
             "table": {
-                "path": str(life.table),
+                "path": f"{life.bucket or life.lake}/table",
                 "partition_by": ["hours(event_time)"],
                 "event_time": "event_time",
                 "properties": {
@@ -177,10 +193,12 @@ class _Maintenance:
         self._process = subprocess.Popen(
             [*command, str(folder / "defs.yaml"), str(folder / "logs" / "maintenance")],
             cwd=programs.PROJECT,
+            env={**os.environ, **self._life.environ},
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # as a run starts it; it ends with its standard input
         )
         return self
 

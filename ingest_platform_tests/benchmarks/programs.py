@@ -40,10 +40,17 @@ def start_spark_script(title: str, script: Sequence[str], folder: Path) -> Child
     return start(title, command, folder, {"JAVA_HOME": str(java.home)})
 
 
-def start_driver(title: str, attributes: Mapping[str, Any], folder: Path) -> ChildProcess:
+def start_driver(
+    title: str,
+    attributes: Mapping[str, Any],
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+) -> ChildProcess:
     """Write a spec with these attributes, and start the platform's driver on it."""
     spec = folder / "defs.yaml"
     document = {"type": COMPONENT_TYPE, "attributes": dict(attributes)}
     spec.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     command = [sys.executable, "-m", "ingest_platform.drivers.stream", str(spec)]
-    return start(title, command, folder, {"INGEST_LOG_DIR": str(folder / "logs")})
+    return start(
+        title, command, folder, {"INGEST_LOG_DIR": str(folder / "logs"), **(variables or {})}
+    )

@@ -7,6 +7,7 @@ a commit, and there a race is a matter of microseconds, which whole drivers woul
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -32,6 +33,9 @@ STOCK_S3_LOGSTORE = "io.delta.storage.S3SingleDriverLogStore"
 
 COMMIT = r"/_delta_log/\d{20}\.json$"
 LINE = "x" * 1000
+
+WAIT_MILLIS = "spark.ingest.commit.checksumWaitMillis"
+WAIT_SECONDS = 4
 
 # Two requests of the SDK each, and S3A's own retries short: the tests provoke failures on purpose.
 IMPATIENT = {
@@ -287,3 +291,26 @@ def test_store_refuses_when_conditional_create_is_disabled(
     w = writer(LOGSTORE_CLASS, settings | {"fs.s3a.create.performance": "true"})
     assert w.write(version_uri(table, 0), "first").startswith("error ")
     assert read_object(s3, version_uri(table, 0)) == b""
+
+
+@pytest.mark.parametrize("where", ["s3", "local"])
+def test_a_loser_waits_for_the_winners_checksum(
+    writer: MakeWriter, s3: S3Bucket, tmp_path: Path, where: str
+) -> None:
+    """Delta would replay the log for want of it; a winner may write none, so not for long."""
+    table = f"s3a://{s3.bucket}/t" if where == "s3" else str(tmp_path / "t")
+    store = LOGSTORE_CLASS if where == "s3" else LOCAL_LOGSTORE_CLASS
+    settings = s3.hadoop_settings() | {WAIT_MILLIS: str(WAIT_SECONDS * 1000)}
+    winner, loser = writer(store, s3.hadoop_settings()), writer(store, settings)
+    checksum = version_uri(table, 0).replace(".json", ".crc")
+    assert winner.write(version_uri(table, 0), LINE) == "committed"
+    assert winner.write(version_uri(table, 1), LINE) == "committed"
+    started = time.monotonic()
+    loser.begin(version_uri(table, 0), LINE)
+    time.sleep(WAIT_SECONDS / 4)
+    assert winner.write(checksum, LINE) == "committed"
+    assert loser.finish() == "exists"
+    assert time.monotonic() - started < WAIT_SECONDS * 0.9
+    started = time.monotonic()
+    assert loser.write(version_uri(table, 1), LINE) == "exists"
+    assert WAIT_SECONDS <= time.monotonic() - started < 2 * WAIT_SECONDS

@@ -14,10 +14,12 @@ from rich.console import Console
 
 from ingest_platform.components import tags
 from ingest_platform.embedded.kafka import KafkaServer
+from ingest_platform.embedded.s3 import S3Server
 from ingest_platform.spec.alert_files import parse_alerts
 from ingest_platform_tests.alert_receivers import http_receiver
-from ingest_platform_tests.benchmarks.bench_drift import Settings, fill, measure
+from ingest_platform_tests.benchmarks.bench_drift import PARTITIONS, Settings, fill, measure
 from ingest_platform_tests.benchmarks.drift_forms import DriversApart, Life
+from ingest_platform_tests.conftest import S3Bucket
 from ingest_platform_tests.dagster.conftest import QUIET
 from ingest_platform_tests.deployed_stream import DeployedStream
 from ingest_platform_tests.faults.slowing import SECONDS_FILE
@@ -31,14 +33,31 @@ WARN, FAIL = 60.0, 600.0
 SLOWER = 1.25  # than at first: what two cores' noise may be
 
 
-@pytest.mark.timeout(900)
+@pytest.fixture(params=["s3", "local"])
+def bucket(request: pytest.FixtureRequest) -> S3Bucket | None:
+    """Where the table is; None for a local path."""
+    return request.getfixturevalue("s3") if request.param == "s3" else None
+
+
+@pytest.mark.timeout(1200)
 def test_batches_and_heap_stay_as_they_were_under_maintenance(
-    tmp_path: Path, kafka: KafkaServer
+    tmp_path: Path,
+    kafka: KafkaServer,
+    topic: Callable[..., str],
+    s3_server: S3Server,
+    bucket: S3Bucket | None,
 ) -> None:
     """Hours of a table in fast motion, compacted and vacuumed beside the stream."""
-    settings = Settings(batches=720, records=200, look_every=120)
-    fill(kafka.bootstrap_servers, "drift", settings)
-    life = Life(kafka.bootstrap_servers, "drift", settings.records, tmp_path / "life")
+    settings, name = Settings(batches=720, records=200, look_every=120), topic(PARTITIONS)
+    fill(kafka.bootstrap_servers, name, settings)
+    life = Life(kafka.bootstrap_servers, name, settings.records, tmp_path / "life")
+    if bucket:
+        life = replace(
+            life,
+            bucket=f"s3a://{bucket.bucket}",
+            disk=s3_server.on_disk(bucket.bucket),
+            environ=bucket.environment(),
+        )
     course = measure(DriversApart(), life, settings, Console(file=StringIO()))
     warm = course.warm(settings.batches)
     share = len(warm) // 10
@@ -47,17 +66,19 @@ def test_batches_and_heap_stay_as_they_were_under_maintenance(
     assert course.files[-1] < settings.batches / 2, "compaction had nothing to do with it"
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1500)
 def test_a_drifting_driver_is_replaced_and_lag_is_told_before_its_limit(
     tmp_path: Path,
     kafka: KafkaServer,
     topic: Callable[..., str],
     deploy: Callable[..., DeployedStream],
+    bucket: S3Bucket | None,
 ) -> None:
     """What a restart heals is healed unasked; of what it does not heal, a person learns in time."""
     name, slow = topic(2), tmp_path / "seconds"
     stream = deploy(
         name,
+        s3=bucket,
         trigger="1s",
         transform="ingest_platform_tests.faults.slowing:slower_with_each_batch",
         freshness={"warn": f"{WARN:.0f}s", "fail": f"{FAIL:.0f}s"},

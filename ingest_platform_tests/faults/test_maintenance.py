@@ -201,10 +201,10 @@ def bucket(request: pytest.FixtureRequest) -> S3Bucket | None:
 
 def old_orphan(stream: DeployedStream, bucket: S3Bucket | None, server: S3Server) -> Path:
     """A file that a killed writer left in the table eight days ago, as the disk has it."""
-    path = stream.spec.table.path
+    path = Path(stream.spec.table.path)
     if bucket:
-        path = f"{server.child.log.parent}/data/{path.removeprefix('s3a://')}"
-    orphan = Path(path) / "part-of-a-killed-writer.parquet"
+        path = server.on_disk(bucket.bucket) / stream.spec.table.path.split("/", 3)[-1]
+    orphan = path / "part-of-a-killed-writer.parquet"
     orphan.write_bytes(b"x")
     eight_days_ago = time.time() - 8 * 86_400
     os.utime(orphan, times=(eight_days_ago, eight_days_ago))

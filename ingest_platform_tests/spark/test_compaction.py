@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -254,3 +255,38 @@ def test_the_stream_goes_on_after_any_other_writer(
         assert found == expected, others.operations()
     one_more_batch()
     stream.assert_holds(places)
+
+
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_batches_after_a_compaction_do_not_replay_the_log(
+    spark: SparkSession, s3: S3Bucket, tmp_path: Path, where: str
+) -> None:
+    """Delta would do so with a Spark job, which takes the longer the longer the log is."""
+    path = f"s3a://{s3.bucket}/lake/t" if where == "s3" else str(tmp_path / "t")
+    table = LakeTable(path, s3 if where == "s3" else None)
+    rows = spark.range(4).repartition(2)
+    spark.range(0, 60, numPartitions=60).write.format("delta").save(path)
+    batches = itertools.count()
+
+    def begun() -> tuple[Transaction, int]:
+        batch, txn = next(batches), Transaction(spark, path)
+        txn.last_batch("stream")
+        txn.write(rows)
+        return txn, batch
+
+    def jobs_of_commit(txn: Transaction, batch: int) -> int:
+        group = f"commit-{batch}"
+        spark.sparkContext.setJobGroup(group, "commit of a batch")
+        try:
+            txn.commit("stream", batch, "{}")
+        finally:
+            spark.sparkContext._jsc.clearJobGroup()
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    assert [jobs_of_commit(*begun()) for _ in range(2)] == [0, 0]
+    overtaken = begun()
+    report = compact(spark, table)
+    assert report.numbers["files_removed"] == 64, report
+    assert jobs_of_commit(*overtaken) == 0
+    assert [jobs_of_commit(*begun()) for _ in range(2)] == [0, 0]
+    assert table.operations()[-4:-2] == ["OPTIMIZE", "STREAMING UPDATE"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,10 +14,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.data_files import live_files
-from ingest_platform.stream.log_checkpoint import EVERY, LogCheckpointer, commits_between
+from ingest_platform.stream.log_checkpoint import (
+    EVERY,
+    SELDOMEST,
+    SOONEST_SECONDS,
+    LogCheckpointer,
+    is_due,
+)
 from ingest_platform_tests.lake_tables import LakeTable
 
 pytestmark = pytest.mark.slow
+
+
+def quickly() -> Callable[[], float]:
+    """A clock whose every look is late enough."""
+    return partial(next, itertools.count(step=SOONEST_SECONDS))
 
 
 @pytest.mark.parametrize(
@@ -22,7 +36,14 @@ pytestmark = pytest.mark.slow
 )
 def test_a_checkpoint_is_as_seldom_as_it_is_large(actions: int, commits: int) -> None:
     """Else the log of a table with a week's tombstones would outgrow its data."""
-    assert commits_between(actions) == commits
+    assert is_due(commits, SOONEST_SECONDS, actions)
+    assert not is_due(commits - 1, SOONEST_SECONDS, actions)
+
+
+def test_quick_batches_meet_one_seldom() -> None:
+    """But a reader never has to replay more than so many commits."""
+    assert not is_due(SELDOMEST - 1, SOONEST_SECONDS - 1, 0)
+    assert is_due(SELDOMEST, 0.0, 0)
 
 
 def test_the_size_of_the_last_checkpoint_is_known(
@@ -31,7 +52,7 @@ def test_the_size_of_the_last_checkpoint_is_known(
     table = LakeTable(str(tmp_path / "t"))
     for n in range(EVERY + 1):
         table.append([n])
-    checkpointer = LogCheckpointer(spark, table.path)
+    checkpointer = LogCheckpointer(spark, table.path, quickly())
     checkpointer.committed(0)
     checkpointer.committed(EVERY)
     checkpointer.close()
@@ -47,7 +68,7 @@ def test_v2_checkpoints_where_the_table_asks_for_them(spark: SparkSession, tmp_p
     for n in range(3):
         rows = spark.range(n, n + 1, numPartitions=1).write.format("delta").mode("append")
         rows.option("delta.checkpointPolicy", "v2").save(path)
-    checkpointer = LogCheckpointer(spark, path)
+    checkpointer = LogCheckpointer(spark, path, quickly())
     checkpointer.committed(0)
     checkpointer.committed(EVERY)
     checkpointer.close()

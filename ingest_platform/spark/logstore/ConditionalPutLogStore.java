@@ -107,15 +107,24 @@ public class ConditionalPutLogStore extends HadoopFileSystemLogStore {
   public void write(Path path, Iterator<String> actions, Boolean overwrite, Configuration hadoopConf)
       throws IOException {
     if (!overwrite.booleanValue()) YieldGate.pass(path, hadoopConf);
-    FileSystem fs = path.getFileSystem(hadoopConf);
+    try {
+      put(path, actions, overwrite.booleanValue(), path.getFileSystem(hadoopConf));
+    } catch (FileAlreadyExistsException conflict) {
+      WinnersChecksum.await(path, hadoopConf);
+      throw conflict;
+    }
+  }
+
+  private static void put(Path path, Iterator<String> actions, boolean overwrite, FileSystem fs)
+      throws IOException {
     String writeId = UUID.randomUUID().toString();
-    FSDataOutputStream out = open(fs, path, overwrite.booleanValue(), writeId);
+    FSDataOutputStream out = open(fs, path, overwrite, writeId);
     send(out, actions);
     try {
       out.close();
     } catch (IOException failure) {
       // _last_checkpoint and the like: whoever comes last wins, and losing a write loses no data.
-      if (overwrite.booleanValue()) throw failure;
+      if (overwrite) throw failure;
       settle(fs, path, writeId, failure);
     }
   }

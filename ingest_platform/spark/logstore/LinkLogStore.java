@@ -66,6 +66,9 @@ public class LinkLogStore extends HDFSLogStore {
       // (somebody removed the version) would make ours unreadable.
       Files.deleteIfExists(folder.resolve("." + name + ".crc"));
       publish(draft, target);
+    } catch (FileAlreadyExistsException conflict) {
+      WinnersChecksum.await(path, hadoopConf);
+      throw conflict;
     } finally {
       Files.deleteIfExists(draft);
     }

@@ -21,7 +21,7 @@ final class YieldGate {
   /** Folder of the table's markers of DML in flight, as a URI. */
   static final String YIELD_TO = "spark.ingest.commit.yieldTo";
 
-  private static final int VERSION_DIGITS = 20;
+  static final int VERSION_DIGITS = 20;
 
   private YieldGate() {}
 
@@ -53,7 +53,8 @@ final class YieldGate {
     }
   }
 
-  private static boolean isCommit(String name) {
+  /** Whether a file of the log is a version's. */
+  static boolean isCommit(String name) {
     if (name.length() != VERSION_DIGITS + ".json".length() || !name.endsWith(".json")) return false;
     for (int i = 0; i < VERSION_DIGITS; i++) {
       if (!Character.isDigit(name.charAt(i))) return false;

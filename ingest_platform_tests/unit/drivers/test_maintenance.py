@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-_CODE = """
-import os, subprocess, sys
+_AUTOGROUP = Path("/proc/self/autogroup")
+
+_SHOWN = """
+import json, os, pathlib
+group = pathlib.Path("/proc/self/autogroup")
+print(json.dumps([os.nice(0), group.read_text().split()[-1] if group.exists() else None]))
+"""
+
+_CODE = f"""
+import subprocess, sys
 from ingest_platform.drivers.maintenance import give_way
 from ingest_platform.spec import MaintenanceSpec
 from ingest_platform_tests.factories import make_spec
 give_way([make_spec(maintenance=MaintenanceSpec(nice=int(n))) for n in sys.argv[1:]])
-sys.exit(subprocess.run([sys.executable, "-c", "import os, sys; sys.exit(os.nice(0))"]).returncode)
+subprocess.run([sys.executable, "-c", {_SHOWN!r}], check=True)
 """
+
+
+def child_of_a_driver(*nices: int, session: bool) -> tuple[int, str | None]:
+    """Niceness of a driver's child, as its JVM is one, and of its session."""
+    command = [sys.executable, "-c", _CODE, *map(str, nices)]
+    said = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, start_new_session=session
+    )
+    own, group = json.loads(said.stdout)
+    return own, group
 
 
 @pytest.mark.parametrize(("tables", "more"), [((10, 12), 10), ((10, 0), 0)])
 def test_streams_on_the_same_host_go_first(tables, more):
-    """A child of the driver, as its JVM is one. One table that must not wait decides for all."""
-    command = [sys.executable, "-c", _CODE, *map(str, tables)]
-    niceness = subprocess.run(command, check=False).returncode
-    assert niceness == min(19, os.nice(0) + more)
+    """One table that must not wait decides for all."""
+    own, group = child_of_a_driver(*tables, session=True)
+    assert own == min(19, os.nice(0) + more)
+    assert group == (str(more) if _AUTOGROUP.exists() else None)
+
+
+@pytest.mark.skipif(not _AUTOGROUP.exists(), reason="sessions are not scheduled as groups here")
+def test_the_session_of_who_types_the_command_keeps_its_priority():
+    before = _AUTOGROUP.read_text()
+    assert child_of_a_driver(10, session=False)[1] == before.split()[-1]
+    assert _AUTOGROUP.read_text() == before
