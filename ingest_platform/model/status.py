@@ -102,7 +102,7 @@ class AutoCompactionReport(_Document):
         coalesced: Commits after which it waited there already.
         dropped: Commits for which the queue had no room.
         completed: Attempts that committed an OPTIMIZE.
-        idle: Attempts that found too few small files.
+        idle: Attempts that found too few small files, or those merged by another OPTIMIZE.
         yielded: Attempts that yielded to DML, by phase: `at_dequeue`, `mid_flight`,
             `before_commit`, `conflict`.
         errors: Attempts that failed otherwise; `last_error` is the last one's message.

@@ -39,6 +39,13 @@ ASSET = Page(
     then=("rows_per_second", "lag_records", "batch_seconds_p95"),
     canvases=10,
 )
+COMPACTION = Page(
+    "/assets/clicks_compaction?view=overview",
+    ("Latest materialization", "Plots"),
+    clicks=("Plots",),
+    then=("files_removed", "bytes_rewritten", "seconds"),
+    canvases=8,
+)
 CHECKS = Page("/assets/clicks?view=checks", ("driver_alive", "lag", "ledger_balance"))
 LINEAGE = Page(
     "/locations/ingest_platform/asset-groups/ingest/lineage",

@@ -14,13 +14,27 @@ from pathlib import Path
 import click
 
 from ingest_platform_tests.browser.chromium import chromium, missing
-from ingest_platform_tests.browser.pages import ASSET, CHECKS, LINEAGE, SENSOR, open_page
+from ingest_platform_tests.browser.pages import (
+    ASSET,
+    CHECKS,
+    COMPACTION,
+    LINEAGE,
+    SENSOR,
+    open_page,
+)
 from ingest_platform_tests.demo_process import DemoProcess
 
-_PAGES = {"asset": ASSET, "checks": CHECKS, "lineage": LINEAGE, "sensor": SENSOR}
-_HEIGHTS = {"asset": 1500, "checks": 900, "lineage": 900, "sensor": 1000}
+_PAGES = {
+    "asset": ASSET,
+    "checks": CHECKS,
+    "compaction": COMPACTION,
+    "lineage": LINEAGE,
+    "sensor": SENSOR,
+}
+_HEIGHTS = {"asset": 1500, "checks": 900, "compaction": 1500, "lineage": 900, "sensor": 1000}
 _WIDTH = 1400
 _POINTS = 12
+_RUNS = 4  # of compaction
 _SETTLE_SECONDS = 3.0  # the graph's layout and the plots are animated
 
 
@@ -37,8 +51,10 @@ def main(folder: Path, url: str | None) -> None:
     with ExitStack() as stack:
         if url is None:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            demo = stack.enter_context(DemoProcess.start(scratch / "demo"))
+            folder = scratch / "demo"
+            demo = stack.enter_context(DemoProcess.start(folder, compact_every="1 minute"))
             demo.wait_for_materializations(_POINTS, seconds=600)
+            demo.wait_for("clicks_compaction", lambda found: len(found) >= _RUNS, 600)
             url = demo.url()
         browser = stack.enter_context(chromium())
         for name, page in _PAGES.items():

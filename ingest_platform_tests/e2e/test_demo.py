@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ingest_platform_tests.browser.chromium import chromium, missing
+from ingest_platform_tests.browser.pages import COMPACTION, open_page
 from ingest_platform_tests.demo_process import DemoProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -50,6 +52,10 @@ def test_five_minutes_show_compaction_and_vacuum(tmp_path: Path) -> None:
         assert first["commits"] >= 1
         assert first["bytes_rewritten"] > 0
         assert demo.wait_for("clicks_vacuum", bool, 120)
+        if missing() is None:
+            with chromium() as browser:
+                text = open_page(browser, demo.url(), COMPACTION)
+            assert "partitions_compacted" in text
         assert demo.popen.wait(600) == 0, demo.output
         assert "nothing lost, nothing doubled" in demo.output
         assert demo.wait_until_gone() == []

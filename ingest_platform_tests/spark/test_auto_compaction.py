@@ -213,6 +213,38 @@ def test_dml_of_another_driver_cancels_the_jobs(local_lake: Lake, tmp_path: Path
         assert service.report(lake.table).yielded["mid_flight"] == 1
 
 
+@contextmanager
+def overtaken(lake: Lake, folder: Path) -> Iterator[AutoCompactionService]:
+    """A compaction that has read its files, and commits when the block has ended."""
+    lake.append(0)
+    lake.append(40)
+    with lake.service() as service:
+        with all_cores_taken(lake.spark, folder):
+            service.committed(lake.table)
+            until(lambda: len(lake.spark.sparkContext.statusTracker().getActiveJobsIds()) > 1)
+            yield service
+        assert service.wait_until_idle(60)
+
+
+def test_another_optimize_that_is_faster_is_no_trouble(local_lake: Lake, tmp_path: Path) -> None:
+    """Such as the schedule's own: the files are merged, so nobody has to fall back to inline."""
+    with overtaken(local_lake, tmp_path) as service:
+        local_lake.delta().optimize.compact()
+    report = service.report(local_lake.table)
+    assert (report.completed, report.idle, report.errors) == (0, 1, 0), report
+    assert sum(report.yielded.values()) == report.fallbacks == 0
+    assert local_lake.operations() == ["WRITE", "WRITE", "OPTIMIZE"]
+
+
+def test_dml_that_nobody_announced_is_a_conflict(local_lake: Lake, tmp_path: Path) -> None:
+    with overtaken(local_lake, tmp_path) as service:
+        local_lake.delta().delete("id < 8")
+    report = service.report(local_lake.table)
+    assert (report.completed, report.errors, report.fallbacks) == (0, 0, 1), report
+    assert report.yielded["conflict"] == 1
+    assert local_lake.operations() == ["WRITE", "WRITE", "DELETE"]
+
+
 def test_shutdown_is_bounded_while_a_compaction_hangs(local_lake: Lake, tmp_path: Path) -> None:
     """A driver has 30 s to obey SIGTERM, and the batch needs most of them."""
     lake = local_lake

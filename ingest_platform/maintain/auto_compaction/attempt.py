@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class YieldedError(Exception):
-    """The commit was not made because DML was faster; `outcome` says at which point."""
+    """Another commit was faster, so that this one was not made; `outcome` says whose or where."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.value)
@@ -55,7 +55,7 @@ class Compactor(Protocol):
         """Compact it, with its Spark jobs in `group`.
 
         Raises:
-            YieldedError: DML was faster at the commit.
+            YieldedError: Another commit was faster.
             Exception: Whatever else went wrong, a cancelled job among it.
         """
         ...

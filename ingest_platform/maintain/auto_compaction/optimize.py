@@ -26,14 +26,15 @@ from ingest_platform.maintain.auto_compaction.markers import YIELD_TO
 from ingest_platform.maintain.auto_compaction.outcome import Outcome, Result
 from ingest_platform.maintain.auto_compaction.snapshot_files import SnapshotFiles
 from ingest_platform.maintain.auto_compaction.trigger import Partition, Trigger, partitions_due
+from ingest_platform.maintain.compaction.conflicts import conflict_of
 from ingest_platform.spark.conf import MAINTENANCE_POOL
 
 ENABLED: Final = "spark.databricks.delta.autoCompact.enabled"
 
 _HOOK: Final = "org.apache.spark.sql.delta.hooks.AutoCompact$"
 _OPERATION: Final = "delta.commit.hooks.autoOptimize"
-_TURNED_BACK: Final = "ingest.platform.TurnedBackException"
-_CONFLICT: Final = "java.util.ConcurrentModificationException"
+_TURNED_BACK: Final = "TurnedBackException"  # of our LogStores
+_BY_OPTIMIZE: Final = "a concurrent OPTIMIZE"  # Delta's message on the commit that was faster
 
 
 class SparkCompactor:
@@ -71,7 +72,7 @@ class SparkCompactor:
         """OPTIMIZE the partitions that are due, in one commit.
 
         Raises:
-            YieldedError: The LogStore turned the commit back, or other DML had landed.
+            YieldedError: The LogStore turned the commit back, or another commit had landed.
             Py4JJavaError, PySparkException: Anything else, a cancelled job among it.
         """
         session = self._session()
@@ -146,17 +147,11 @@ def _literal(value: Any) -> str:
     return f"'{escaped}'"
 
 
-def _yielded(error: Py4JJavaError | PySparkException) -> Outcome | None:
-    """What a failure of Delta means for the attempt, by the classes in its chain of causes."""
-    cause: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    depth = 0
-    while cause is not None and depth < 20:
-        kind = cause.getClass()
-        while kind is not None:
-            if kind.getName() == _TURNED_BACK:
-                return Outcome.BEFORE_COMMIT
-            if kind.getName() == _CONFLICT:
-                return Outcome.CONFLICT
-            kind = kind.getSuperclass()
-        cause, depth = cause.getCause(), depth + 1
+def _yielded(error: Exception) -> Outcome | None:
+    """What a failure of Delta means for the attempt; None if it is no conflict."""
+    kind = conflict_of(error)
+    if kind == _TURNED_BACK:
+        return Outcome.BEFORE_COMMIT
+    if kind:
+        return Outcome.OVERTAKEN if _BY_OPTIMIZE in str(error) else Outcome.CONFLICT
     return None

@@ -15,6 +15,7 @@ class Outcome(StrEnum):
 
     COMPLETED = "completed"  # an OPTIMIZE was committed
     IDLE = "idle"  # a look at the fresh snapshot found too few small files
+    OVERTAKEN = "overtaken"  # another OPTIMIZE had merged the files before this one committed
     AT_DEQUEUE = "at_dequeue"  # DML was in flight when the attempt's turn came
     MID_FLIGHT = "mid_flight"  # DML began while it ran; its Spark jobs were cancelled
     BEFORE_COMMIT = "before_commit"  # the LogStore turned its commit back
@@ -75,7 +76,7 @@ class Tally:
             coalesced=self.submissions[Submission.COALESCED],
             dropped=self.submissions[Submission.DROPPED],
             completed=self.outcomes[Outcome.COMPLETED],
-            idle=self.outcomes[Outcome.IDLE],
+            idle=self.outcomes[Outcome.IDLE] + self.outcomes[Outcome.OVERTAKEN],
             yielded={phase.value: self.outcomes[phase] for phase in YIELDED},
             errors=self.outcomes[Outcome.ERROR],
             cut_off=self.outcomes[Outcome.CUT_OFF],
