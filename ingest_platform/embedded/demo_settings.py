@@ -10,7 +10,7 @@ from ingest_platform.embedded.leftovers import VARIABLE
 from ingest_platform.embedded.services import Services, without_foreign
 from ingest_platform.spec import StreamSpec
 
-# A visitor wants to see something move: the defaults are for days, a demo lasts minutes. In 180 s
+# A visitor wants to see something move: the defaults are for days, a demo lasts minutes. In 300 s
 # there is a compaction with work to do; files that it has removed are vacuumed after an hour, the
 # shortest time that a reader may count on.
 _PACE = {
