@@ -33,12 +33,6 @@ WARN, FAIL = 60.0, 600.0
 SLOWER = 1.25  # than at first: what two cores' noise may be
 
 
-@pytest.fixture(params=["s3", "local"])
-def bucket(request: pytest.FixtureRequest) -> S3Bucket | None:
-    """Where the table is; None for a local path."""
-    return request.getfixturevalue("s3") if request.param == "s3" else None
-
-
 @pytest.mark.timeout(1200)
 def test_batches_and_heap_stay_as_they_were_under_maintenance(
     tmp_path: Path,

@@ -193,12 +193,6 @@ class DeltaRsUser(User):
         return str(error)[:200] if isinstance(error, CommitFailedError) else None
 
 
-@pytest.fixture(params=["s3", "local"])
-def bucket(request: pytest.FixtureRequest) -> S3Bucket | None:
-    """Where the table is; None for a local path."""
-    return request.getfixturevalue("s3") if request.param == "s3" else None
-
-
 def old_orphan(stream: DeployedStream, bucket: S3Bucket | None, server: S3Server) -> Path:
     """A file that a killed writer left in the table eight days ago, as the disk has it."""
     path = Path(stream.spec.table.path)
