@@ -1,6 +1,6 @@
 """Two days of a table in fast motion: everything in one driver, and the platform's drivers apart.
 
-    python -m ingest_platform_tests.benchmarks.bench_drift [--batches N] [--forms F,F]
+    python -m ingest_platform_tests.benchmarks.bench_drift [--batches N] [--minutes N] [--forms F,F]
 
 As many batches, files and runs of maintenance as 48 hours at a trigger of 15 s make are 11,500
 batches; the short form is of 1,000. Each batch holds 15 s of event time, so hours pass by every
@@ -11,6 +11,7 @@ beside it; asserts nothing.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -54,7 +55,7 @@ TITLES: Final = {form.key: form.title for form in FORMS}
 PARTITIONS: Final = 5
 
 _LOOK_SECONDS: Final = 0.5
-_STALLED_SECONDS: Final = 180.0
+_STALLED_SECONDS: Final = 600.0
 _WARM_UP: Final = 0.1
 _SHARE: Final = 0.05
 _CLASSES: Final = 12
@@ -79,6 +80,7 @@ class Settings:
     batches: int
     records: int
     look_every: int
+    minutes: float | None
 
 
 @dataclass
@@ -101,19 +103,25 @@ class Course:
     log_bytes: list[int] = field(default_factory=list[int])
     classes: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
 
-    def warm(self, batches: int) -> list[float]:
+    @property
+    def warm_up(self) -> float:
+        """The batch before which nothing counts."""
+        return max(self.seconds) * _WARM_UP
+
+    def warm(self) -> list[float]:
         """Seconds of the batches after warm-up, without those that a collection interrupted."""
         looked = {n + offset for n in self.looked for offset in (0, 1, 2)}
-        first = batches * _WARM_UP
+        first = self.warm_up
         return [s for n, s in sorted(self.seconds.items()) if n >= first and n not in looked]
 
 
 def measure(form: Form, life: Life, settings: Settings, told: Console) -> Course:
-    """Let the form live for so many batches."""
+    """Let the form live for so many batches, or minutes if they are over first."""
     course, source = Course(), form.clock(life)
+    end = time.monotonic() + 60 * (settings.minutes or math.inf)
     with running(form, life) as (child, upkeep):
         newest, moved, looked = -1, time.monotonic(), 0
-        while newest < settings.batches - 1:
+        while newest < settings.batches - 1 and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
             source.look()
             done = source.batches()
@@ -155,13 +163,14 @@ def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: 
 
 def book(form: Form, course: Course, settings: Settings, figures: Figures) -> None:
     """Book what the goals are about, and what explains it."""
-    warm = course.warm(settings.batches)
+    warm = course.warm()
     share = max(1, int(len(warm) * _SHARE))
     first, last = median(warm[:share]), median(warm[-share:])
     megabytes = [heap / 1e6 for heap in course.heap]
-    late = [i for i, n in enumerate(course.looked) if n >= settings.batches * _WARM_UP]
+    late = [i for i, n in enumerate(course.looked) if n >= course.warm_up]
     grown = growth([course.looked[i] for i in late], [megabytes[i] for i in late])
     rows = (
+        ("batches", max(course.seconds) + 1, "batches"),
         ("first", first, "s"),
         ("last", last, "s"),
         ("last / first", last / first, "ratio"),
@@ -262,12 +271,13 @@ def _series(course: Course) -> dict[str, Any]:
 
 @click.command(help=__doc__)
 @click.option("--batches", default=1_000, show_default=True, help="11500 is 48 h at 15 s.")
+@click.option("--minutes", type=float, help="At most so long for each form.")
 @click.option("--records", default=200, show_default=True, help="Records a batch.")
 @click.option("--look-every", default=100, show_default=True, help="Batches between heap looks.")
 @click.option("--forms", default=",".join(TITLES), show_default=True, help="Which, in order.")
 @click.option("--name", default="drift", show_default=True, help="Of the results.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Parent of the temporary folder.")
-def main(forms: str, name: str, folder: Path | None, **options: int) -> None:
+def main(forms: str, name: str, folder: Path | None, **options: Any) -> None:
     """Measure, and print what came out."""
     settings, figures = Settings(**options), Figures()
     console = Console(width=None if sys.stdout.isatty() else 160)
