@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -80,7 +80,7 @@ class Settings:
     batches: int
     records: int
     look_every: int
-    minutes: float | None
+    minutes: float | None = None
 
 
 @dataclass
@@ -223,50 +223,42 @@ def fill(servers: str, topic: str, settings: Settings) -> None:
     producer.flush()
 
 
-def draw(courses: dict[str, Course], path: Path) -> None:
-    """Batches, heap, files and log over the batches."""
-    mpl.use("Agg")
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
-    colors = {"one_driver": "#b5651d", "platform": "#1f6feb"}
-    panels = (
-        ("Batches (median of 20)", "seconds", _smooth),
-        (
-            "Live heap after a full collection",
-            "MB",
-            lambda c: (c.looked, [h / 1e6 for h in c.heap]),
-        ),
-        ("Live files", "files", lambda c: (c.looked, c.files)),
-        ("The table's log", "MB", lambda c: (c.looked, [b / 1e6 for b in c.log_bytes])),
-    )
-    for number, (title, unit, points) in enumerate(panels, start=1):
-        axes = figure.add_subplot(2, 2, number)
-        for key, course in courses.items():
-            axes.plot(*points(course), color=colors[key], label=TITLES[key], lw=1.0)
-        axes.set(title=title, xlabel="batch", ylabel=unit)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-    figure.savefig(path, dpi=130)
-
-
-def _smooth(course: Course) -> tuple[Sequence[int], Sequence[float]]:
+def series_of(course: Course) -> dict[str, Any]:
+    """What a plot shows of it: medians of 20 batches, and what was seen at each look."""
     numbers = sorted(course.seconds)
     groups = [numbers[i : i + 20] for i in range(0, len(numbers), 20)]
-    return [g[0] for g in groups], [median(course.seconds[n] for n in g) for g in groups]
-
-
-def _series(course: Course) -> dict[str, Any]:
-    numbers, seconds = _smooth(course)
     return {
-        "batch": list(numbers),
-        "seconds": [round(s, 3) for s in seconds],
+        "batch": [g[0] for g in groups],
+        "seconds": [round(median(course.seconds[n] for n in g), 3) for g in groups],
         "looked": course.looked,
         "heap_mb": [round(h / 1e6, 1) for h in course.heap],
         "files": course.files,
         "log_mb": [round(b / 1e6, 2) for b in course.log_bytes],
         "grown_classes": grown_classes(course),
     }
+
+
+def draw(series: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Batches, heap, files and log over the batches, by form."""
+    mpl.use("Agg")
+    figure = Figure(figsize=(12, 7.5), layout="constrained")
+    colors = {"one_driver": "#b5651d", "platform": "#1f6feb"}
+    panels = (
+        ("Batches (median of 20)", "seconds", "batch", "seconds"),
+        ("Live heap after a full collection", "MB", "looked", "heap_mb"),
+        ("Live files", "files", "looked", "files"),
+        ("The table's log", "MB", "looked", "log_mb"),
+    )
+    for number, (title, unit, over, shown) in enumerate(panels, start=1):
+        axes = figure.add_subplot(2, 2, number)
+        for key, course in series.items():
+            axes.plot(course[over], course[shown], color=colors[key], label=TITLES[key], lw=1.0)
+        axes.set(title=title, xlabel="batch", ylabel=unit)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    figure.savefig(path, dpi=130)
 
 
 @click.command(help=__doc__)
@@ -276,8 +268,11 @@ def _series(course: Course) -> dict[str, Any]:
 @click.option("--look-every", default=100, show_default=True, help="Batches between heap looks.")
 @click.option("--forms", default=",".join(TITLES), show_default=True, help="Which, in order.")
 @click.option("--name", default="drift", show_default=True, help="Of the results.")
+@click.option("--drawn-with", help="Name of earlier results whose forms the plot shows as well.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Parent of the temporary folder.")
-def main(forms: str, name: str, folder: Path | None, **options: Any) -> None:
+def main(
+    forms: str, name: str, drawn_with: str | None, folder: Path | None, **options: Any
+) -> None:
     """Measure, and print what came out."""
     settings, figures = Settings(**options), Figures()
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -295,15 +290,17 @@ def main(forms: str, name: str, folder: Path | None, **options: Any) -> None:
             courses[form.key] = measure(form, life, settings, console)
             book(form, courses[form.key], settings, figures)
             shutil.rmtree(life.folder, ignore_errors=True)
+    series = {key: series_of(course) for key, course in courses.items()}
     path = write_results(
         name,
         settings=asdict(settings),
         notes=NOTES,
         figures=figures,
         targets=goals(figures),
-        series={key: _series(course) for key, course in courses.items()},
+        series=series,
     )
-    draw(courses, path.with_suffix(".png"))
+    beside = json.loads(path.with_stem(drawn_with).read_text())["series"] if drawn_with else {}
+    draw({**beside, **series}, path.with_suffix(".png"))
     print_outcome(console, figures, TITLES, goals(figures), path)
 
 

@@ -47,8 +47,15 @@ class Job:
 class Contender(Protocol):
     """One program under measurement."""
 
-    key: str
-    title: str
+    @property
+    def key(self) -> str:
+        """Of its figures."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What a reader is shown."""
+        ...
 
     def start(self, job: Job) -> ChildProcess:
         """Start the process."""

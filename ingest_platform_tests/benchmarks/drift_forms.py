@@ -57,8 +57,15 @@ class Life:
 class Form(Protocol):
     """One form: a stream's process, and what is done to the table meanwhile."""
 
-    key: str
-    title: str
+    @property
+    def key(self) -> str:
+        """Of its figures."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What a reader is shown."""
+        ...
 
     def start(self, life: Life) -> ChildProcess:
         """Start the streaming driver."""

@@ -55,7 +55,7 @@ class ExpiredTable:
             file = self.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(b"x" * _BYTES)
-            os.utime(file, times=(now - _WRITTEN,) * 2)
+            os.utime(file, times=(now - _WRITTEN, now - _WRITTEN))
         self._commit(0, now - _WRITTEN, [*_birth(now), *(self._add(p, now) for p in removed)])
         compacted = [self._remove(p, now) for p in removed] + [self._add(p, now) for p in live]
         self._commit(1, now - _REMOVED, compacted)

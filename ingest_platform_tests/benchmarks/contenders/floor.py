@@ -98,7 +98,7 @@ def parse(messages: list[Message]) -> tuple[pa.Table, Sequence[int]]:
     Arrow refuses a block for one bad record, without naming it: those are looked for one by one
     then, which costs about as much as everything else.
     """
-    values = [m.value() for m in messages]
+    values = [m.value() or b"" for m in messages]
     table = _read(values)
     if table is not None:
         return table, range(len(values))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from pyspark.sql.streaming.query import StreamingQuery
 
-PROGRESS_SECONDS = 5.0
+PROGRESS_SECONDS = 5
 
 
 def main() -> None:
