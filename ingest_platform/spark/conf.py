@@ -58,6 +58,13 @@ DELTA: Final[Mapping[str, str]] = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     # The same if the winner of a conflict has committed, but not yet written its checksum.
     "spark.ingest.commit.checksumWaitMillis": "1000",
+    # A table with CLUSTER BY is clustered cube by cube, and Delta goes on with a cube until it has
+    # 100 GB: auto compaction would write all of the table anew every few batches. So a cube is done
+    # when auto compaction would leave a file of that size alone.
+    "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold": str(64 << 20),
+    "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": str(
+        128 << 20
+    ),
     # VACUUM becomes visible in the history; safe, since every log writer here is conditional.
     "spark.databricks.delta.vacuum.logging.enabled": "true",
     "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",

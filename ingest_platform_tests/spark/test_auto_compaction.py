@@ -171,6 +171,34 @@ def test_merges_due_partitions_only_beside_the_writer(local_lake: Lake) -> None:
     assert SparkSession.active().conf.get(YIELD_TO, None) is None
 
 
+@pytest.mark.parametrize("mode", ["async", "inline"])
+def test_a_clustered_table_is_not_written_anew_each_time(local_lake: Lake, mode: str) -> None:
+    """With its default settings Delta rewrites all of it."""
+    lake, spark = local_lake, local_lake.spark
+    spark.sql(f"CREATE TABLE delta.`{lake.table}` (id BIGINT, p STRING) USING delta CLUSTER BY (p)")
+    hashed, large = "sha2(CAST(id AS STRING), 256)", 1_500_000
+
+    def append(start: int, end: int, files: int) -> None:
+        rows = spark.range(start, end, 1, files).selectExpr("id", f"{hashed} AS p")
+        rows.write.format("delta").mode("append").save(lake.table)
+
+    append(1000, 1000 + large, 2)
+    spark.sql(f"OPTIMIZE delta.`{lake.table}`")
+    spark.conf.set(ENABLED, str(mode == "inline").lower())
+    try:
+        for start in (0, 40, 80):
+            append(start, start + 40, 8)
+            if mode == "async":
+                in_thread(lambda: lake.compactor().run(lake.table, [{}], "g"))
+    finally:
+        spark.conf.unset(ENABLED)
+    merged = [h for h in lake.delta().history() if h["operation"] == "OPTIMIZE"]
+    sizes = [json.loads(h["operationMetrics"]["numRemovedBytes"]) for h in reversed(merged)]
+    assert len(sizes) >= 3
+    assert max(sizes[1:]) < 100_000 < sizes[0], sizes
+    assert lake.ids() == [*range(120), *range(1000, 1000 + large)]
+
+
 def test_commit_is_turned_back_while_dml_is_in_flight(lake: Lake) -> None:
     """The last look is the LogStore's own; a person's OPTIMIZE is let through all the same."""
     lake.append(0)

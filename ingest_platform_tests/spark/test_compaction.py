@@ -74,6 +74,40 @@ def test_small_files_are_packed_and_every_row_stays(
     assert again.done == "nothing to compact"
 
 
+@pytest.mark.parametrize("settle", ["0s", "1h"])
+def test_a_clustered_table_is_not_written_anew_each_time(
+    spark: SparkSession, tmp_path: Path, settle: str
+) -> None:
+    """Delta would: a cube of less than 100 GB is never done for it."""
+    path = str(tmp_path / "t")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, page STRING) USING delta CLUSTER BY (page)")
+    table = LakeTable(path)
+
+    def add(start: int, count: int) -> None:
+        rows = spark.range(start, start + count)
+        rows.selectExpr("id", "sha2(cast(id AS STRING), 256) AS page").coalesce(1).write.format(
+            "delta"
+        ).mode("append").save(path)
+
+    rules = {
+        "target_file_size": "1000000B",
+        "commit_bytes": "2000000B",
+        "settle": settle,
+        "hot_files": 4,
+    }
+    for large in range(2):
+        add(large * 20_000, 20_000)
+    for fresh in range(3):
+        for n in range(4):
+            add(40_000 + fresh * 40 + n * 10, 10)
+        report = compact(spark, table, **rules)
+        assert report.numbers["files_removed"] >= 4, report
+    assert report.numbers["bytes_rewritten"] < 100_000 < report.numbers["bytes_after"]
+    assert [row["id"] for row in table.rows()] == list(range(40_120))
+    [clustered] = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("clusteringColumns").first()
+    assert clustered == ["page"]
+
+
 def test_a_kill_keeps_the_finished_batches(spark: SparkSession, tmp_path: Path) -> None:
     """A run of an hour must not be lost for its last minute."""
     table = LakeTable(str(tmp_path / "t"))

@@ -160,6 +160,15 @@ def packed(sizes: Sequence[int], target: int) -> tuple[int, int, int]:
     return sum(map(len, rewritten)), len(rewritten), sum(map(sum, rewritten))
 
 
+def small_below(rules: CompactionSpec) -> int:
+    """Files of at least so many bytes are left as they are.
+
+    Half of the target: all bins but the last of a partition are filled at least that far, so that
+    what packing has made is not packed again.
+    """
+    return max(2, rules.target_file_size // 2)
+
+
 def _by_partition(files: Iterable[DataFile]) -> dict[Partition, tuple[list[int], int]]:
     """Sizes, ascending, and the time of the newest file, by partition."""
     sizes: dict[Partition, list[int]] = {}
@@ -168,15 +177,6 @@ def _by_partition(files: Iterable[DataFile]) -> dict[Partition, tuple[list[int],
         sizes.setdefault(file.partition, []).append(file.bytes)
         newest[file.partition] = max(newest.get(file.partition, 0), file.modified_ms)
     return {partition: (sorted(found), newest[partition]) for partition, found in sizes.items()}
-
-
-def _small(rules: CompactionSpec) -> int:
-    """Files of at least so many bytes are left as they are.
-
-    Half of the target: all bins but the last of a partition are filled at least that far, so that
-    what packing has made is not packed again.
-    """
-    return max(2, rules.target_file_size // 2)
 
 
 def _work(
@@ -201,7 +201,7 @@ def _limit(sizes: Sequence[int], rules: CompactionSpec, *, settled: bool) -> int
     many tiny files into middle ones, and middle ones into large ones once these would be full. So
     a byte is rewritten twice or so, however long the partition goes on.
     """
-    small = _small(rules)
+    small = small_below(rules)
     if settled:
         return small
     hot = max(2, small // _HOT_SHARE)
@@ -236,7 +236,7 @@ def _cut(work: Work, sizes: Sequence[int], rules: CompactionSpec) -> Work:
 def _left_alone(
     partition: Partition, sizes: Sequence[int], rules: CompactionSpec, *, settled: bool
 ) -> Skipped:
-    small = sum(size < _small(rules) for size in sizes)
+    small = sum(size < small_below(rules) for size in sizes)
     busy = not settled and small > rules.min_files
     return Skipped(partition, Reason.BEING_WRITTEN if busy else Reason.COMPACT, small)
 

@@ -27,7 +27,7 @@ from tenacity import (
 from ingest_platform.maintain.auto_compaction.markers import YIELD_TO
 from ingest_platform.maintain.compaction.announced_dml import AnnouncedDml, DmlInFlightError
 from ingest_platform.maintain.compaction.conflicts import conflict_of
-from ingest_platform.maintain.compaction.plan import Batch, CompactionPlan
+from ingest_platform.maintain.compaction.plan import Batch, CompactionPlan, small_below
 from ingest_platform.maintain.compaction.sql import optimize_statement
 from ingest_platform.spec import CompactionSpec
 
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 TRIES: Final = 4
 _OPTIMIZE: Final = "spark.databricks.delta.optimize."
+_CUBE: Final = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,27 @@ class Compactor:
         """Run the statement on the newest snapshot, which a repetition reads afresh."""
         if self.dml:
             self.dml.wait()
-        self.spark.conf.set(f"{_OPTIMIZE}minFileSize", str(batch.below))
+        for key, size in self._limits(batch).items():
+            self.spark.conf.set(key, str(size))
         columns = self.rules.z_order if batch.cluster else ()
         statement = optimize_statement(self.path, batch, self.types, columns)
         [row] = self.spark.sql(statement).collect()
         return row["metrics"].asDict(recursive=True)
+
+    def _limits(self, batch: Batch) -> dict[str, int]:
+        """What this batch leaves as it is, in bytes.
+
+        A table with CLUSTER BY is clustered cube by cube, whatever the sizes of its files, and
+        Delta goes on with a cube until it has 100 GB: each run would write all of them anew. Here
+        a cube is done at half of what one commit holds, and is left alone, as large files are,
+        while only tiny ones are put together.
+        """
+        full = self.rules.commit_bytes // 2
+        tiny = batch.below < small_below(self.rules)
+        return {
+            f"{_OPTIMIZE}minFileSize": batch.below,
+            f"{_CUBE}threshold": batch.below if tiny else max(batch.below, full),
+        }
 
     @contextmanager
     def _settings(self) -> Iterator[None]:
@@ -150,6 +167,7 @@ class Compactor:
             f"{_OPTIMIZE}maxFileSize": str(self.rules.target_file_size),
             # One partition alone may be larger than what one commit shall hold.
             f"{_OPTIMIZE}batchSize": str(self.rules.commit_bytes),
+            f"{_CUBE}targetCubeSize": str(self.rules.commit_bytes),
         }
         if self.dml:
             settings[YIELD_TO] = self.dml.markers
@@ -158,5 +176,5 @@ class Compactor:
         try:
             yield
         finally:
-            for key in (*settings, f"{_OPTIMIZE}minFileSize"):
+            for key in (*settings, f"{_OPTIMIZE}minFileSize", f"{_CUBE}threshold"):
                 self.spark.conf.unset(key)

@@ -75,6 +75,7 @@ class Kind(StrEnum):
     TABLE_PROPERTY = "table_property"
     APPEND_ONLY = "append_only"
     TABLE_RETENTION = "table_retention"
+    Z_ORDER = "z_order"
 
     CHECKPOINT_MANAGER = "checkpoint_manager"
     LOCAL_PATHS = "local_paths"

@@ -62,6 +62,7 @@ def check_table(spec: StreamSpec, environ: Mapping[str, str]) -> Iterator[Findin
         *_columns(spec, fields),
         *_partitions(spec, metadata.partition_columns),
         *_properties(spec, metadata.configuration),
+        *_clustering(spec, features),
         *_secrets(spec, metadata.configuration, secrets_of(environ)),
     ]
     yield from problems
@@ -156,6 +157,19 @@ def _properties(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[F
             level=Level.WARNING,
         )
     yield from _retention(spec, found)
+
+
+def _clustering(spec: StreamSpec, features: set[str]) -> Iterator[Finding]:
+    """Delta asks for the feature, which CLUSTER BY NONE leaves on the table."""
+    if "clustering" in features and spec.maintenance.compaction.z_order:
+        yield _finding(
+            spec,
+            Kind.Z_ORDER,
+            "maintenance.compaction.z_order is set, but the table is made with CLUSTER BY",
+            "OPTIMIZE refuses ZORDER BY for such a table, so no compaction would succeed",
+            "remove z_order; the columns of CLUSTER BY are clustered by without it",
+            level=Level.WARNING,
+        )
 
 
 def _retention(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from ingest_platform.maintain.preflight.findings import Finding, exit_code
 from ingest_platform.maintain.preflight.kinds import Kind, Level
 from ingest_platform.maintain.preflight.table import check_table
-from ingest_platform.spec import StreamSpec
+from ingest_platform.spec import CompactionSpec, MaintenanceSpec, StreamSpec
 from ingest_platform_tests.factories import make_spec
 from ingest_platform_tests.unit.maintain.preflight import found
 
@@ -115,6 +115,22 @@ def test_partitions_properties_and_retention_of_the_table_itself(tmp_path):
             Level.ERROR,
         ),
     }
+
+
+def test_z_order_of_a_table_with_cluster_by(tmp_path):
+    make_table(tmp_path / "t")
+    edit_log(
+        tmp_path / "t", "protocol", minReaderVersion=1, minWriterVersion=7,
+        writerFeatures=["appendOnly", "clustering", "domainMetadata"],
+    )  # fmt: skip
+    spec = spec_of(tmp_path / "t")
+    assert problems(spec) == []
+    ordered = spec.model_copy(
+        update={"maintenance": MaintenanceSpec(compaction=CompactionSpec(z_order=("n",)))}
+    )
+    (finding,) = problems(ordered)
+    assert (finding.kind, finding.level) == (Kind.Z_ORDER, Level.WARNING)
+    assert "remove z_order" in finding.remedy
 
 
 def test_a_secret_among_the_tables_properties(tmp_path):
