@@ -41,6 +41,7 @@ def table_assets(spec: StreamSpec) -> list[dg.AssetSpec]:
             "path": spec.table.path,
             "topic": ", ".join(spec.source.all_topics),
             "partition_by": ", ".join(spec.table.partition_by) or "none",
+            "cluster_by": ", ".join(spec.table.cluster_by) or "none",
             "state": spec.state_dir,
             "dagster/table_name": spec.name,
             **_column_schema(spec),

@@ -122,6 +122,11 @@ class TableSpec(Frozen):
     partition_by: tuple[str, ...] = Field(
         (), description="Columns, hours(column) or days(column); e.g. [hours(_kafka_timestamp)]."
     )
+    cluster_by: tuple[str, ...] = Field(
+        (),
+        max_length=4,
+        description="Columns of liquid clustering, 4 at most, instead of `partition_by`.",
+    )
     event_time: str | None = Field(
         None, description="TIMESTAMP column of the data that the ledger's max_event_time reports."
     )
@@ -148,6 +153,12 @@ class TableSpec(Frozen):
         for text in value:
             PartitionColumn.parse(text)
         return value
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> Self:
+        if self.partition_by and self.cluster_by:
+            raise ValueError("give either `partition_by` or `cluster_by`: Delta allows one of them")
+        return self
 
     @property
     def partitions(self) -> tuple[PartitionColumn, ...]:
@@ -248,6 +259,15 @@ class StreamSpec(Frozen):
             raise ValueError(
                 "`report_every` must be shorter than `freshness.warn`, else the table looks stale "
                 "between two reports"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _clustered_once(self) -> Self:
+        if self.table.cluster_by and self.maintenance.compaction.z_order:
+            raise ValueError(
+                "give either `table.cluster_by` or `maintenance.compaction.z_order`: Delta refuses "
+                "ZORDER BY for a clustered table"
             )
         return self
 

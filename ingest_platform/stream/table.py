@@ -82,14 +82,22 @@ def ensure_tables(spark: SparkSession, spec: StreamSpec, columns: T.StructType) 
     _check_columns(spec, columns)
     properties = PROPERTIES | spec.table.properties
     try:
-        _create(spark, spec.table.path, columns, spec.table.partitions, properties)
+        _create(
+            spark,
+            spec.table.path,
+            columns,
+            properties,
+            partitions=spec.table.partitions,
+            cluster_by=spec.table.cluster_by,
+        )
     except (AnalysisException, IllegalArgumentException) as error:
         raise SpecError(
             f"Delta refuses such a table: {str(error).strip().splitlines()[0]}",
             where=f"decode and table of {spec.name}",
-            remedy="mend the columns, table.partition_by or table.properties; nothing was made",
+            remedy="mend the columns, table.partition_by, table.cluster_by or table.properties; "
+            "nothing was made",
         ) from error
-    _create(spark, spec.table.quarantine, QUARANTINE_SCHEMA, (), PROPERTIES)
+    _create(spark, spec.table.quarantine, QUARANTINE_SCHEMA, PROPERTIES)
     existing = spark.read.format("delta").load(spec.table.path).schema
     missing = _missing(spec, columns, existing)
     if missing:
@@ -133,8 +141,10 @@ def _create(
     spark: SparkSession,
     path: str,
     columns: T.StructType,
-    partitions: tuple[PartitionColumn, ...],
     properties: dict[str, str],
+    *,
+    partitions: tuple[PartitionColumn, ...] = (),
+    cluster_by: tuple[str, ...] = (),
 ) -> None:
     if DeltaTable.isDeltaTable(spark, path):
         return
@@ -146,6 +156,8 @@ def _create(
             )
     if partitions:
         builder = builder.partitionedBy(*[p.name for p in partitions])
+    if cluster_by:
+        builder = builder.clusterBy(*cluster_by)
     for key, value in properties.items():
         builder = builder.property(key, value)
     builder.execute()
@@ -161,13 +173,17 @@ def _check_columns(spec: StreamSpec, columns: T.StructType) -> None:
             where=f"table.event_time of {spec.name}",
             remedy=f"use one of: {', '.join(columns.names)}; or leave it out: Kafka's time counts",
         )
-    for partition in spec.table.partitions:
-        if partition.source not in columns.names:
-            raise SpecError(
-                f"partition column {partition.source!r} is not a column of the table",
-                where=f"table.partition_by of {spec.name}",
-                remedy=f"use one of: {', '.join(columns.names)}",
-            )
+    for option, names in (
+        ("partition_by", [partition.source for partition in spec.table.partitions]),
+        ("cluster_by", spec.table.cluster_by),
+    ):
+        for name in names:
+            if name not in columns.names:
+                raise SpecError(
+                    f"{name!r} is not a column of the table",
+                    where=f"table.{option} of {spec.name}",
+                    remedy=f"use one of: {', '.join(columns.names)}",
+                )
 
 
 def _missing(

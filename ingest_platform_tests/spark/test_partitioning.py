@@ -62,6 +62,26 @@ def test_partition_of_each_row(
     assert len(delta.file_uris()) == len(set(values)), "one file per writer and partition"
 
 
+def test_a_clustered_table(
+    spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
+) -> None:
+    """The stream writes as ever; OPTIMIZE finds the statistics that clustering goes by."""
+    name = topic()
+    table = {"cluster_by": ["country", "_kafka_timestamp"], "target_writers": 1}
+    source = {"topic": name, "max_offsets_per_trigger": 1}
+    stream = deploy(name, "ts TIMESTAMP, country STRING", table=table, source=source)
+    places = produce(kafka.bootstrap_servers, name, RECORDS)
+    stream.drain(spark)
+    path = stream.spec.table.path
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+    assert detail
+    assert (detail["clusteringColumns"], detail["numFiles"]) == (table["cluster_by"], 3)
+    done = spark.sql(f"OPTIMIZE delta.`{path}`").first()
+    assert done
+    assert done["metrics"]["clusteringStats"]["inputOtherFiles"]["numFiles"] == 3
+    stream.assert_holds(places)
+
+
 def test_filter_on_the_time_prunes_partitions(
     spark: SparkSession, kafka: KafkaServer, topic: MakeTopic, deploy: Deploy
 ) -> None:

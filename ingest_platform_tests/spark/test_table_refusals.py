@@ -34,6 +34,13 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         {"partition_by": ["hours(ts)"]},
         "COLUMN_ALREADY_EXISTS",
     ),
+    "no such column to cluster by": ("id BIGINT", {"cluster_by": ["day"]}, "'day' is not a column"),
+    "clusters of objects": ("u STRUCT<a: INT>", {"cluster_by": ["u"]}, "DELTA_CLUSTERING"),
+    "clusters by what has no statistics": (
+        ", ".join(f"c{n} BIGINT" for n in range(33)),
+        {"cluster_by": ["c32"]},
+        "DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+    ),
     "partitions of objects": (
         "u STRUCT<a: INT>",
         {"partition_by": ["u"]},

@@ -46,6 +46,15 @@ def test_defaults() -> None:
         ({"transform": "os:system('x')"}, "transform"),
         ({"transform": "../x:y"}, "transform"),
         ({"table": {"path": LAKE, "partition_by": ["hours(ts"]}}, "is not a column"),
+        ({"table": {"path": LAKE, "partition_by": ["a"], "cluster_by": ["b"]}}, "give either"),
+        ({"table": {"path": LAKE, "cluster_by": ["a", "b", "c", "d", "e"]}}, "at most 4 items"),
+        (
+            {
+                "table": {"path": LAKE, "cluster_by": ["a"]},
+                "maintenance": {"compaction": {"z_order": ["b"]}},
+            },
+            "ZORDER BY",
+        ),
         ({"table": {"path": LAKE, "quarantine_path": LAKE}}, "lie inside one another"),
         ({"table": {"path": LAKE, "quarantine_path": f"{LAKE}/bad"}}, "lie inside one another"),
         ({"table": {"path": LAKE}, "state_path": LAKE}, "lie inside one another"),

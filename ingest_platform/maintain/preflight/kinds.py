@@ -72,6 +72,7 @@ class Kind(StrEnum):
     COLUMN_TYPE = "column_type"
     COLUMN_NOT_NULL = "column_not_null"
     TABLE_PARTITIONS = "table_partitions"
+    TABLE_CLUSTERING = "table_clustering"
     TABLE_PROPERTY = "table_property"
     APPEND_ONLY = "append_only"
     TABLE_RETENTION = "table_retention"

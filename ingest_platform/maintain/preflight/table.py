@@ -161,6 +161,16 @@ def _properties(spec: StreamSpec, found: Mapping[str, str | None]) -> Iterator[F
 
 def _clustering(spec: StreamSpec, features: set[str]) -> Iterator[Finding]:
     """Delta asks for the feature, which CLUSTER BY NONE leaves on the table."""
+    if spec.table.cluster_by and "clustering" not in features:
+        columns = ", ".join(spec.table.cluster_by)
+        yield _finding(
+            spec,
+            Kind.TABLE_CLUSTERING,
+            f"the table is not clustered, the spec says {columns}",
+            "cluster_by of the spec counts when the table is made",
+            f"ALTER TABLE delta.`{spec.table.path}` CLUSTER BY ({columns}), or remove cluster_by",
+            level=Level.WARNING,
+        )
     if "clustering" in features and spec.maintenance.compaction.z_order:
         yield _finding(
             spec,

@@ -133,6 +133,13 @@ def test_z_order_of_a_table_with_cluster_by(tmp_path):
     assert "remove z_order" in finding.remedy
 
 
+def test_cluster_by_of_a_table_that_is_not_clustered(tmp_path):
+    make_table(tmp_path / "t")
+    (finding,) = problems(spec_of(tmp_path / "t", cluster_by=["n", "id"]))
+    assert (finding.kind, finding.level) == (Kind.TABLE_CLUSTERING, Level.WARNING)
+    assert f"ALTER TABLE delta.`{tmp_path / 't'}` CLUSTER BY (n, id)" in finding.remedy
+
+
 def test_a_secret_among_the_tables_properties(tmp_path):
     """Someone set it with ALTER TABLE: the spec does not know, every reader of the table does."""
     secret = "s3ntinel-s3cret"
