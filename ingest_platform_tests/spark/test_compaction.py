@@ -103,6 +103,9 @@ def test_a_clustered_table_is_not_written_anew_each_time(
         report = compact(spark, table, **rules)
         assert report.numbers["files_removed"] >= 4, report
     assert report.numbers["bytes_rewritten"] < 100_000 < report.numbers["bytes_after"]
+    spec = table_spec(path, compaction=rules)
+    again = compact_table(spec, table.storage, no_session, datetime.now(UTC), dry_run=False)
+    assert again.done == "nothing to compact"
     assert [row["id"] for row in table.rows()] == list(range(40_120))
     [clustered] = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("clusteringColumns").first()
     assert clustered == ["page"]
