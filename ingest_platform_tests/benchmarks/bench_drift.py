@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,11 +26,9 @@ from statistics import median
 from typing import Any, Final
 
 import click
-import matplotlib as mpl
 import psutil
 from confluent_kafka import Producer
 from deltalake import DeltaTable
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from ingest_platform.embedded.kafka import start_kafka
@@ -43,11 +41,13 @@ from ingest_platform_tests.benchmarks.drift_forms import (
     OneDriver,
     running,
 )
+from ingest_platform_tests.benchmarks.drift_plot import draw
 from ingest_platform_tests.benchmarks.figures import Figures, growth, percentile
 from ingest_platform_tests.benchmarks.live_heap import class_histogram, live_heap
 from ingest_platform_tests.benchmarks.results import write_results
 from ingest_platform_tests.benchmarks.tables import print_outcome
 from ingest_platform_tests.benchmarks.targets import Target
+from ingest_platform_tests.benchmarks.thread_profile import sample
 
 PART: Final = "drift"
 FORMS: Final[tuple[Form, ...]] = (OneDriver(), DriversApart())
@@ -60,13 +60,16 @@ _WARM_UP: Final = 0.1
 _SHARE: Final = 0.05
 _CLASSES: Final = 12
 _COLLECTIONS: Final = 3  # one may fall into a batch, whose buffers live for a moment
+_SAMPLES: Final = 60
+_SAMPLE_SECONDS: Final = 0.1
 
 NOTES = (
     "Both read the same number of records a batch, as fast as they can, on a local disk with 1 GB "
     "of heap. batch: from Spark's offsets/N to commits/N by file time.",
     "The first tenth of the batches is warm-up. first, last: the medians of the first and the last "
     "twentieth of the others. live heap: the least after three forced full collections, every "
-    "settings.look_every batches; the batches in which it was forced are left out.",
+    "settings.look_every batches, with 60 samples of the query's thread after them; the batches "
+    "meanwhile are left out.",
     "The script maintains its table in a thread of the same driver; the platform's maintenance is "
     "in a process of its own (one for all runs, since the start of a JVM would come each minute).",
     "Retention is five minutes, so that vacuum has work in the short form too.",
@@ -89,19 +92,23 @@ class Course:
 
     Attributes:
         seconds: Duration of each batch.
-        looked: Batches at which the heap was collected.
+        looked: Batches at which the heap was collected, and the thread sampled.
+        disturbed: Batches that ran meanwhile.
         heap: Live bytes then.
         files: Live files of the table then.
         log_bytes: Bytes of the table's log then.
         classes: Live bytes by class at the first and the last look.
+        profiles: What the query's thread was at then: shares by cause.
     """
 
     seconds: dict[int, float] = field(default_factory=dict[int, float])
     looked: list[int] = field(default_factory=list[int])
+    disturbed: set[int] = field(default_factory=set[int])
     heap: list[int] = field(default_factory=list[int])
     files: list[int] = field(default_factory=list[int])
     log_bytes: list[int] = field(default_factory=list[int])
     classes: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
+    profiles: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
 
     @property
     def warm_up(self) -> float:
@@ -109,10 +116,9 @@ class Course:
         return max(self.seconds) * _WARM_UP
 
     def warm(self) -> list[float]:
-        """Seconds of the batches after warm-up, without those that a collection interrupted."""
-        looked = {n + offset for n in self.looked for offset in (0, 1, 2)}
-        first = self.warm_up
-        return [s for n, s in sorted(self.seconds.items()) if n >= first and n not in looked]
+        """Seconds of the batches after warm-up, without those that a look disturbed."""
+        first, counted = self.warm_up, self.seconds.keys() - self.disturbed
+        return [self.seconds[n] for n in sorted(counted) if n >= first]
 
 
 def measure(form: Form, life: Life, settings: Settings, told: Console) -> Course:
@@ -132,6 +138,8 @@ def measure(form: Form, life: Life, settings: Settings, told: Console) -> Course
             if newest // settings.look_every > looked:
                 looked = newest // settings.look_every
                 _look(course, child, life, newest, last=False)
+                source.look()
+                course.disturbed.update(range(newest, max(source.batches()) + 2))
                 told.print(f"{form.key}: batch {newest}, {course.heap[-1] / 1e6:.0f} MB live")
         _look(course, child, life, newest, last=True)
         course.seconds = {n: b.seconds["checkpoint"] for n, b in source.batches().items()}
@@ -149,6 +157,7 @@ def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: 
     )
     course.looked.append(batch)
     course.heap.append(min(live_heap(pid) for _ in range(_COLLECTIONS)))
+    course.profiles.append(_shares(sample(pid, _SAMPLES, every=_SAMPLE_SECONDS)))
     table = DeltaTable(str(life.table))
     course.files.append(len(table.file_uris()))
     log = life.table / "_delta_log"
@@ -159,6 +168,10 @@ def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: 
     course.log_bytes.append(sizes)
     if last or not course.classes:
         course.classes.append(class_histogram(pid))
+
+
+def _shares(samples: Counter[str]) -> dict[str, float]:
+    return {name: round(n / samples.total(), 3) for name, n in samples.most_common()}
 
 
 def book(form: Form, course: Course, settings: Settings, figures: Figures) -> None:
@@ -235,30 +248,8 @@ def series_of(course: Course) -> dict[str, Any]:
         "files": course.files,
         "log_mb": [round(b / 1e6, 2) for b in course.log_bytes],
         "grown_classes": grown_classes(course),
+        "profiles": course.profiles,
     }
-
-
-def draw(series: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Batches, heap, files and log over the batches, by form."""
-    mpl.use("Agg")
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
-    colors = {"one_driver": "#b5651d", "platform": "#1f6feb"}
-    panels = (
-        ("Batches (median of 20)", "seconds", "batch", "seconds"),
-        ("Live heap after a full collection", "MB", "looked", "heap_mb"),
-        ("Live files", "files", "looked", "files"),
-        ("The table's log", "MB", "looked", "log_mb"),
-    )
-    for number, (title, unit, over, shown) in enumerate(panels, start=1):
-        axes = figure.add_subplot(2, 2, number)
-        for key, course in series.items():
-            axes.plot(course[over], course[shown], color=colors[key], label=TITLES[key], lw=1.0)
-        axes.set(title=title, xlabel="batch", ylabel=unit)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-    figure.savefig(path, dpi=130)
 
 
 @click.command(help=__doc__)
@@ -300,7 +291,7 @@ def main(
         series=series,
     )
     beside = json.loads(path.with_stem(drawn_with).read_text())["series"] if drawn_with else {}
-    draw({**beside, **series}, path.with_suffix(".png"))
+    draw({**beside, **series}, TITLES, path.with_suffix(".png"))
     print_outcome(console, figures, TITLES, goals(figures), path)
 
 
