@@ -97,7 +97,7 @@ class Course:
         heap: Live bytes then.
         files: Live files of the table then.
         log_bytes: Bytes of the table's log then.
-        classes: Live bytes by class at the first and the last look.
+        classes: Live bytes by class then.
         profiles: What the query's thread was at then: shares by cause.
     """
 
@@ -137,11 +137,11 @@ def measure(form: Form, life: Life, settings: Settings, told: Console) -> Course
             _check(child, time.monotonic() - moved)
             if newest // settings.look_every > looked:
                 looked = newest // settings.look_every
-                _look(course, child, life, newest, last=False)
+                _look(course, child, life, newest)
                 source.look()
                 course.disturbed.update(range(newest, max(source.batches()) + 2))
                 told.print(f"{form.key}: batch {newest}, {course.heap[-1] / 1e6:.0f} MB live")
-        _look(course, child, life, newest, last=True)
+        _look(course, child, life, newest)
         course.seconds = {n: b.seconds["checkpoint"] for n, b in source.batches().items()}
     return course
 
@@ -151,7 +151,7 @@ def _check(child: ChildProcess, idle: float) -> None:
         raise click.ClickException(f"{child.name} did not get on:\n{child.log_tail()}")
 
 
-def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: bool) -> None:
+def _look(course: Course, child: ChildProcess, life: Life, batch: int) -> None:
     pid = next(
         p.pid for p in psutil.Process(child.pid).children(recursive=True) if p.name() == "java"
     )
@@ -166,8 +166,7 @@ def _look(course: Course, child: ChildProcess, life: Life, batch: int, *, last: 
         with suppress(FileNotFoundError):  # a checkpoint's draft
             sizes += file.stat().st_size
     course.log_bytes.append(sizes)
-    if last or not course.classes:
-        course.classes.append(class_histogram(pid))
+    course.classes.append(class_histogram(pid))
 
 
 def _shares(samples: Counter[str]) -> dict[str, float]:
@@ -211,11 +210,9 @@ def goals(figures: Figures) -> list[Target]:
     return [Target(name, f.median, goal, "at most", f.unit) for name, f, goal in found if f]
 
 
-def grown_classes(course: Course) -> list[dict[str, Any]]:
-    """The classes whose live objects grew most between the first and the last look."""
-    if len(course.classes) < 2:
-        return []
-    before, after = course.classes[0], course.classes[-1]
+def grown_classes(course: Course, look: int) -> list[dict[str, Any]]:
+    """The classes whose live objects had grown most by that look, since the first."""
+    before, after = course.classes[0], course.classes[look]
     gains = {name: size - before.get(name, 0) for name, size in after.items()}
     most = sorted(gains.items(), key=lambda item: -item[1])[:_CLASSES]
     return [{"class": name, "grown_bytes": gain, "bytes": after[name]} for name, gain in most]
@@ -247,7 +244,8 @@ def series_of(course: Course) -> dict[str, Any]:
         "heap_mb": [round(h / 1e6, 1) for h in course.heap],
         "files": course.files,
         "log_mb": [round(b / 1e6, 2) for b in course.log_bytes],
-        "grown_classes": grown_classes(course),
+        "grown_classes": grown_classes(course, -1),
+        "grown_when_fullest": grown_classes(course, course.heap.index(max(course.heap))),
         "profiles": course.profiles,
     }
 
