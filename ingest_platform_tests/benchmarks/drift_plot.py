@@ -36,11 +36,12 @@ def draw(series: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], pat
         causes = seconds_by_cause(course)
         axes.stackplot(course["looked"], *causes.values(), labels=list(causes))
         _dress(axes, f"A batch's time: {titles[key]}", "seconds")
+        axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     figure.savefig(path, dpi=130)
 
 
 def seconds_by_cause(course: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Seconds a batch that the query's thread spent on each cause, by look; the largest first.
+    """Seconds a batch that the query's thread spent on each cause, by look; what grew most last.
 
     They are the shares of the samples at a look, of the median batch since the look before.
     """
@@ -54,7 +55,7 @@ def seconds_by_cause(course: Mapping[str, Any]) -> dict[str, list[float]]:
         cause: [p.get(cause, 0.0) * s for p, s in zip(profiles, typical, strict=True)]
         for cause in causes
     }
-    return dict(sorted(found.items(), key=lambda item: -sum(item[1])))
+    return dict(sorted(found.items(), key=lambda item: item[1][-1] - item[1][0]))
 
 
 def _dress(axes: Axes, title: str, unit: str) -> None:
