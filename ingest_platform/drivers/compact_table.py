@@ -16,6 +16,7 @@ from ingest_platform.maintain.compaction.plan import CompactionPlan, plan_compac
 from ingest_platform.maintain.compaction.run import BatchResult, Compactor
 from ingest_platform.maintain.table_report import TableReport
 from ingest_platform.maintain.turn import Turns, left_to
+from ingest_platform.spark.log_checkpoint import write_due_checkpoint
 from ingest_platform.spec import StorageEnvironment, StreamSpec
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,10 @@ def _carry_out(
         spec.maintenance.compaction,
         dml=AnnouncedDml(state, path),
     )
-    return compactor.run(plan, lambda result: _tell(spec.name, result))
+    results = compactor.run(plan, lambda result: _tell(spec.name, result))
+    if write_due_checkpoint(session, path):
+        log.info("%s: the log has a checkpoint", spec.name)
+    return results
 
 
 def _planned(plan: CompactionPlan) -> str:

@@ -54,7 +54,7 @@ from ingest_platform.spec.alerts import AlertsSpec
 from ingest_platform.spec.environment import log_root
 from ingest_platform.stream.batch import BatchWriter
 from ingest_platform.stream.checkpoint import Checkpoint
-from ingest_platform.stream.log_checkpoint import LogCheckpointer
+from ingest_platform.stream.log_checkpointer import LogCheckpointer
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,9 @@ class StreamDriver:
         log.info("Spark %s is up", spark.version)
         pipeline = Pipeline.open(spark, prepared, self._kafka, self._storage)
         log.info("tables are ready: %s and %s", self._spec.table.path, self._spec.table.quarantine)
-        checkpointer = LogCheckpointer(spark, self._spec.table.path)
+        checkpointer = LogCheckpointer(
+            spark, self._spec.table.path, helped=self._spec.maintenance.compaction.enabled
+        )
         compaction = StreamCompaction(
             spark, self._spec, self._storage, self._objects, progress.compacted
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -19,8 +20,8 @@ from ingest_platform.spark.jars import JarCache
 from ingest_platform.spark.java import find_java
 from ingest_platform.spec import SparkSpec, StorageEnvironment
 
-# Two cores and short pauses matter less than throughput: the parallel collector costs 10-15 % less
-# CPU than G1 on this load (docs/performance.md). The rest is what a night watch needs afterwards.
+# Pauses of a quarter second matter less here than CPU and memory: G1 takes more of both
+# (docs/performance.md). The rest is what a night watch needs afterwards.
 JVM_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:+ExitOnOutOfMemoryError",
@@ -30,6 +31,7 @@ JVM_OPTIONS = (
     "-Duser.timezone=UTC",
     "-Dfile.encoding=UTF-8",
 )
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 
 
 @contextmanager
@@ -61,9 +63,9 @@ def open_session(
     jars = classpath(environ, java=java)
     conf = session_conf(spark, storage, jars, on_s3=on_s3)
     archive = archive_file(JarCache.from_env(environ).folder, java, jars, spark_jars_dir(environ))
-    options = " ".join((*JVM_OPTIONS, *class_archive.jvm_options(archive, environ), *jvm_options))
-    conf["spark.driver.extraJavaOptions"] = (
-        f"{options} {spark.conf.get('spark.driver.extraJavaOptions', '')}".strip()
+    conf["spark.driver.extraJavaOptions"] = driver_java_options(
+        (*JVM_OPTIONS, *class_archive.jvm_options(archive, environ), *jvm_options),
+        spark.conf.get("spark.driver.extraJavaOptions", ""),
     )
     os.environ["JAVA_HOME"] = str(java.home)  # how PySpark's launcher finds it; there is no option
     builder = SparkSession.builder.appName(app_name)
@@ -77,6 +79,16 @@ def open_session(
     finally:
         with suppress(Py4JError, ConnectionError):  # its JVM ended first: there is nothing to stop
             session.stop()
+
+
+def driver_java_options(platform: Sequence[str], users: str) -> str:
+    """Both in one text, the user's last: of an option given twice, the JVM takes the last.
+
+    Only of two collectors it takes neither and does not start, so the platform's own gives way.
+    """
+    if _COLLECTOR.search(users):
+        platform = [option for option in platform if not _COLLECTOR.fullmatch(option)]
+    return " ".join((*platform, users)).strip()
 
 
 def _refuse_unsafe_defaults(session: SparkSession) -> None:

@@ -36,7 +36,7 @@ QUARANTINE_SCHEMA: Final = T.StructType(
     ]
 )
 
-# The driver writes the log's checkpoints itself, outside of the batches (`log_checkpoint`); the
+# The platform's drivers write the log's checkpoints (`spark/log_checkpoint`), not the batches; the
 # interval is only for a table that some other writer feeds for very long.
 # Retention: time travel and slow readers get a week; the log is kept for a month of audits, and
 # must never be shorter than file retention, or VACUUM LITE and time travel break.
