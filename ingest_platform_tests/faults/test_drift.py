@@ -53,7 +53,7 @@ def test_batches_and_heap_stay_as_they_were_under_maintenance(
             environ=bucket.environment(),
         )
     course = measure(DriversApart(), life, settings, Console(file=StringIO()))
-    warm = course.warm(settings.batches)
+    warm = course.warm()
     share = len(warm) // 10
     assert median(warm[-share:]) <= SLOWER * median(warm[:share])
     assert course.heap[-1] <= SLOWER * course.heap[0]
