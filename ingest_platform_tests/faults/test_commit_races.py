@@ -134,24 +134,24 @@ def assert_winners_stored(outcomes: list[str], stored: Callable[[int], bytes]) -
 def test_two_jvms_on_s3_lose_no_commit(writer: MakeWriter, s3: S3Bucket) -> None:
     """A lost commit is silent: the table simply lacks rows that were acknowledged."""
     table = f"s3a://{s3.bucket}/t"
-    pair = [writer(LOGSTORE_CLASS, s3.hadoop_settings()) for _ in range(2)]
-    outcomes = race(*pair, table, rounds=60)
+    first, second = [writer(LOGSTORE_CLASS, s3.hadoop_settings()) for _ in range(2)]
+    outcomes = race(first, second, table, rounds=60)
     assert_winners_stored(outcomes, lambda v: read_object(s3, version_uri(table, v)))
 
 
 def test_the_race_is_one_that_the_stock_store_loses(writer: MakeWriter, s3: S3Bucket) -> None:
     """Without this control a race that never races would prove nothing about our store."""
     table = f"s3a://{s3.bucket}/t"
-    pair = [writer(STOCK_S3_LOGSTORE, s3.hadoop_settings()) for _ in range(2)]
-    assert "committed+committed" in race(*pair, table, rounds=40)
+    first, second = [writer(STOCK_S3_LOGSTORE, s3.hadoop_settings()) for _ in range(2)]
+    assert "committed+committed" in race(first, second, table, rounds=40)
 
 
 def test_create_performance_does_not_weaken_the_store(writer: MakeWriter, s3: S3Bucket) -> None:
     """S3A skips its own existence checks then; only the conditional request is left to decide."""
     table = f"s3a://{s3.bucket}/t"
     settings = s3.hadoop_settings() | {"fs.s3a.create.performance": "true"}
-    pair = [writer(LOGSTORE_CLASS, settings) for _ in range(2)]
-    outcomes = race(*pair, table, rounds=20)
+    first, second = [writer(LOGSTORE_CLASS, settings) for _ in range(2)]
+    outcomes = race(first, second, table, rounds=20)
     assert_winners_stored(outcomes, lambda v: read_object(s3, version_uri(table, v)))
 
 
@@ -159,8 +159,8 @@ def test_large_commits_race_by_multipart_upload(writer: MakeWriter, s3: S3Bucket
     """A commit above the part size takes another request path, which must be conditional too."""
     table = f"s3a://{s3.bucket}/t"
     settings = s3.hadoop_settings() | {"fs.s3a.multipart.size": "5M"}
-    pair = [writer(LOGSTORE_CLASS, settings) for _ in range(2)]
-    outcomes = race(*pair, table, rounds=5, lines=8000)
+    first, second = [writer(LOGSTORE_CLASS, settings) for _ in range(2)]
+    outcomes = race(first, second, table, rounds=5, lines=8000)
     assert_winners_stored(outcomes, lambda v: read_object(s3, version_uri(table, v)))
 
 
@@ -170,8 +170,8 @@ def read_local(table: Path, version: int) -> bytes:
 
 def test_two_jvms_on_a_local_path_lose_no_commit(writer: MakeWriter, tmp_path: Path) -> None:
     """Delta's own store for local paths checks and then renames, which replaces a racing commit."""
-    pair = [writer(LOCAL_LOGSTORE_CLASS) for _ in range(2)]
-    outcomes = race(*pair, (tmp_path / "t").as_uri(), rounds=400)
+    first, second = [writer(LOCAL_LOGSTORE_CLASS) for _ in range(2)]
+    outcomes = race(first, second, (tmp_path / "t").as_uri(), rounds=400)
     assert_winners_stored(outcomes, lambda v: read_local(tmp_path / "t", v))
     left_over = [p.name for p in (tmp_path / "t/_delta_log").iterdir() if p.name.startswith(".")]
     assert left_over == []

@@ -37,7 +37,8 @@ def test_no_response_to_any_commit_doubles_a_batch_or_looks_like_a_conflict(
     path = stream.spec.table.path
     places = []
     with FaultProxy(s3.endpoint) as proxy:
-        hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+        java_context: Any = spark.sparkContext._jsc
+        hadoop = java_context.hadoopConfiguration()
         hadoop.set(f"fs.s3a.bucket.{s3.bucket}.endpoint", proxy.endpoint)
         log = r"lake/stream/_delta_log"
         lost = [
