@@ -31,6 +31,7 @@ from ingest_platform.drivers.compact_table import compact_table
 from ingest_platform.drivers.diagnostics import set_up_logging
 from ingest_platform.drivers.failures import classify
 from ingest_platform.drivers.sessions import SessionOnDemand
+from ingest_platform.drivers.vacuum_table import JVM_OPTIONS as VACUUM_JVM
 from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
 from ingest_platform.errors import IngestError
 from ingest_platform.maintain.table_report import TableReport
@@ -86,7 +87,10 @@ def maintain(
     """
     storage = StorageEnvironment.from_env(environ)
     reports = []
-    with SessionOnDemand(run.specs, environ, log_dir, f"ingest-{run.action}") as session:
+    options = VACUUM_JVM if run.action == "vacuum" else ()
+    with SessionOnDemand(
+        run.specs, environ, log_dir, f"ingest-{run.action}", jvm_options=options
+    ) as session:
         for spec in run.specs:
             report = _serve(run, spec, storage, session)
             _remember(run, spec, storage, report)

@@ -45,10 +45,17 @@ class SessionOnDemand:
     """Starts a JVM at the first `get`, and ends it with the block: most maintenance needs none."""
 
     def __init__(
-        self, specs: Sequence[StreamSpec], environ: Mapping[str, str], log_dir: Path, app_name: str
+        self,
+        specs: Sequence[StreamSpec],
+        environ: Mapping[str, str],
+        log_dir: Path,
+        app_name: str,
+        *,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         """`specs` are the tables to be served; the first one's `spark` section counts."""
         self._specs, self._environ, self._log_dir, self._name = specs, environ, log_dir, app_name
+        self._jvm_options = jvm_options
         self._stack = ExitStack()
         self._session: SparkSession | None = None
 
@@ -68,7 +75,7 @@ class SessionOnDemand:
                 app_name=self._name,
                 environ=self._environ,
                 on_s3=any(spec.on_s3 for spec in self._specs),
-                jvm_options=diagnostics.jvm_options(),
+                jvm_options=(*diagnostics.jvm_options(), *self._jvm_options),
             )
             self._session = self._stack.enter_context(session)
         return self._session

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ingest_platform.adapters.s3_objects import s3_client
-from ingest_platform.drivers.vacuum_table import VacuumOptions, vacuum_table
+from ingest_platform.drivers.vacuum_table import JVM_OPTIONS, VacuumOptions, vacuum_table
 from ingest_platform.spark.classpath import classpath
 from ingest_platform.spark.conf import S3A, _s3_credentials
 from ingest_platform.spark.java import find_java
@@ -87,7 +87,12 @@ def platform(table: str, log: dict[str, str]) -> dict[str, Any]:
         client.meta.events.register("before-send.s3", own.count)
     spark_spec = SparkSpec(master=MASTER, driver_memory="2g", conf=log)
     with open_session(
-        spark_spec, storage, app_name="platform", environ=os.environ, on_s3=True
+        spark_spec,
+        storage,
+        app_name="platform",
+        environ=os.environ,
+        on_s3=True,
+        jvm_options=JVM_OPTIONS,
     ) as spark:
         started = time.monotonic()
         report = vacuum_table(spec, storage, lambda: spark, datetime.now(UTC), VacuumOptions())
