@@ -34,9 +34,40 @@ class Hadoop:
         return self.jvm.org.apache.hadoop.fs.permission.FsPermission.createImmutable(bits)
 
     def write(self, path: Path) -> None:
+        """Through a FileSystem."""
         out = self.files.create(self.path(path))
         out.write(TEXT)
         out.close()
+
+    def create(self, path: Path, data: bytes = TEXT) -> None:
+        """Through a FileContext, as Spark writes its checkpoints."""
+        options = self.jvm.org.apache.hadoop.fs.Options.CreateOpts
+        flags = self.jvm.java.util.EnumSet.of(self.jvm.org.apache.hadoop.fs.CreateFlag.CREATE)
+        parents = self._array(options.createParent())
+        out = self.context.create(self.path(path), flags, parents)
+        out.write(data)
+        out.close()
+
+    def rename(self, source: Path, target: Path, how: str) -> None:
+        """Through a FileContext."""
+        rename = self.jvm.org.apache.hadoop.fs.Options.Rename.valueOf(how)
+        self.context.rename(self.path(source), self.path(target), self._array(rename))
+
+    def read(self, path: Path) -> bytes:
+        """With whatever verifies it."""
+        opened = self.files.open(self.path(path))
+        try:
+            return bytes(self.jvm.org.apache.commons.io.IOUtils.toByteArray(opened))
+        finally:
+            opened.close()
+
+    def _array(self, item: Any) -> Any:
+        """Of one item, as Hadoop takes options."""
+        kind = item.getClass()
+        of = kind if kind.isEnum() else kind.getSuperclass()
+        found = self.jvm.java.lang.reflect.Array.newInstance(of, 1)
+        self.jvm.java.lang.reflect.Array.set(found, 0, item)
+        return found
 
 
 @pytest.fixture
@@ -102,13 +133,47 @@ def test_missing_file_is_an_error(hadoop: Hadoop, tmp_path: Path) -> None:
         hadoop.context.getFileLinkStatus(hadoop.path(tmp_path / "none"))
 
 
-def test_rename_never_replaces_a_checkpoints_file(hadoop: Hadoop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["offsets", "_delta_log"])
+def test_rename_never_replaces_a_checkpoints_file(
+    hadoop: Hadoop, tmp_path: Path, folder: str
+) -> None:
     """What Spark's checkpoints rely on: a batch is planned once."""
-    hadoop.write(tmp_path / "draft")
-    hadoop.write(tmp_path / "0")
-    never = hadoop.jvm.org.apache.hadoop.fs.Options.Rename.NONE
-    options = hadoop.jvm.java.lang.reflect.Array.newInstance(never.getClass(), 1)
-    hadoop.jvm.java.lang.reflect.Array.set(options, 0, never)
+    draft, target = tmp_path / folder / "draft", tmp_path / folder / "0"
+    hadoop.write(draft)
+    hadoop.write(target)
     with pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
-        hadoop.context.rename(hadoop.path(tmp_path / "draft"), hadoop.path(tmp_path / "0"), options)
-    assert (tmp_path / "draft").exists()
+        hadoop.rename(draft, target, "NONE")
+    assert draft.exists()
+
+
+@pytest.mark.parametrize(("folder", "beside"), [("offsets", True), ("_delta_log", False)])
+def test_only_what_is_beside_a_log_has_no_checksum(
+    hadoop: Hadoop, tmp_path: Path, folder: str, *, beside: bool
+) -> None:
+    """A third of the names that every batch reads would be such."""
+    draft, target = tmp_path / folder / ".7.crc.tmp", tmp_path / folder / "7.crc"
+    hadoop.create(draft)
+    hadoop.rename(draft, target, "NONE")
+    names = {"7.crc", ".7.crc.crc"} if beside else {"7.crc"}
+    assert {path.name for path in (tmp_path / folder).iterdir()} == names
+    assert hadoop.read(target) == TEXT
+
+
+def test_checksum_that_outlived_its_file_in_a_log_is_forgotten(
+    hadoop: Hadoop, tmp_path: Path
+) -> None:
+    log = tmp_path / "_delta_log"
+    hadoop.write(log / "7.crc")
+    assert (log / ".7.crc.crc").exists()
+    (log / "7.crc").unlink()
+    hadoop.create(log / "draft", TEXT * 2)
+    hadoop.rename(log / "draft", log / "7.crc", "NONE")
+    assert hadoop.read(log / "7.crc") == TEXT * 2
+
+
+def test_file_of_a_log_is_replaced_where_that_is_asked_for(hadoop: Hadoop, tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    hadoop.create(log / "7.crc")
+    hadoop.create(log / "draft", TEXT * 2)
+    hadoop.rename(log / "draft", log / "7.crc", "OVERWRITE")
+    assert hadoop.read(log / "7.crc") == TEXT * 2

@@ -1,15 +1,18 @@
 package ingest.platform;
 
 import io.delta.storage.HDFSLogStore;
-import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
 import java.nio.file.OpenOption;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
@@ -77,20 +80,15 @@ public class LinkLogStore extends HDFSLogStore {
   /**
    * Files of the log whose names do not come before the path's, in order of their names.
    *
-   * Delta asks for the few newest at each look. To ask the disk about each file of a log before
-   * picking them makes every batch a little slower than the one before.
+   * Delta asks for the few newest at each look, in every batch, and a folder gives them no sooner
+   * than all others. So those are passed by as the bytes they are, and the disk is not asked about
+   * them: each batch would be a little slower than the one before.
    *
    * @throws FileNotFoundException there is no such folder.
    */
   public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {
     FileSystem fs = path.getFileSystem(hadoopConf);
-    String[] names = new File(path.toUri().getPath()).getParentFile().list();
-    if (names == null) throw new FileNotFoundException("no such folder: " + path.getParent());
-    List<String> wanted = new ArrayList<String>();
-    for (int i = 0; i < names.length; i++) {
-      boolean checksum = names[i].startsWith(".") && names[i].endsWith(".crc");
-      if (!checksum && names[i].compareTo(path.getName()) >= 0) wanted.add(names[i]);
-    }
+    List<String> wanted = namesFrom(path);
     Collections.sort(wanted);
     List<FileStatus> found = new ArrayList<FileStatus>();
     for (int i = 0; i < wanted.size(); i++) {
@@ -101,6 +99,36 @@ public class LinkLogStore extends HDFSLogStore {
       }
     }
     return found.iterator();
+  }
+
+  private static List<String> namesFrom(Path path) throws IOException {
+    String first = path.getName();
+    int end = first.indexOf('\0'); // Delta's name before all names, and on no disk
+    java.nio.file.Path folder = Paths.get(path.getParent().toUri().getPath(), new String[0]);
+    java.nio.file.Path start = folder.resolve(end < 0 ? first : first.substring(0, end));
+    List<String> found = new ArrayList<String>();
+    try {
+      DirectoryStream<java.nio.file.Path> all = Files.newDirectoryStream(folder);
+      try {
+        Iterator<java.nio.file.Path> files = all.iterator();
+        while (files.hasNext()) {
+          java.nio.file.Path file = (java.nio.file.Path) files.next();
+          if (file.compareTo(start) < 0) continue;
+          String name = file.getFileName().toString();
+          boolean checksum = name.startsWith(".") && name.endsWith(".crc");
+          if (!checksum && name.compareTo(first) >= 0) found.add(name);
+        }
+      } finally {
+        all.close();
+      }
+    } catch (NoSuchFileException e) {
+      throw new FileNotFoundException("no such folder: " + folder);
+    } catch (NotDirectoryException e) {
+      throw new FileNotFoundException("no folder: " + folder);
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
+    }
+    return found;
   }
 
   private static void writeDraft(java.nio.file.Path draft, Iterator<String> actions)
