@@ -19,7 +19,7 @@ $(VENV)/.synced: uv.lock pyproject.toml bootstrap/environment.py
 	$(PYTHON) bootstrap/environment.py $(VENV)
 	@touch $@
 
-$(VENV)/.ready: $(VENV)/.synced ingest_platform/spark/jars.lock.toml
+$(VENV)/.ready: $(VENV)/.synced ingest_platform/spark/jars.lock.toml $(wildcard ingest_platform/spark/*/*.java)
 	$(RUN)/ingest-platform setup
 	-$(RUN)/ingest-platform jars warm  # drivers start without it too, some seconds slower
 	@touch $@

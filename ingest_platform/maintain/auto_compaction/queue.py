@@ -2,10 +2,15 @@
 
 A submission says only that a table has changed. The worker looks at the table when its turn comes,
 so a second submission while the first still waits would find nothing new: they are one.
+
+After its turn a table may have to rest: what comes meanwhile waits, and is one attempt again.
+Times are seconds of whatever clock the caller uses.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -32,6 +37,7 @@ class CoalescingQueue:
     capacity: int
     _waiting: dict[str, None] = field(default_factory=dict[str, None])  # a set that keeps order
     _running: set[str] = field(default_factory=set[str])
+    _resting: dict[str, float] = field(default_factory=dict[str, float])  # until when
 
     def submit(self, table: str) -> Submission:
         """Ask for `table` to be looked at."""
@@ -42,26 +48,27 @@ class CoalescingQueue:
         self._waiting[table] = None
         return Submission.QUEUED
 
-    def take(self) -> str | None:
-        """The table that has waited longest and is not being worked on; None if there is none."""
-        table = self._next()
+    def take(self, now: float) -> str | None:
+        """The table that has waited longest, is not being worked on and does not rest, if any."""
+        table = next((t for t in self._free() if self._rests_until(t) <= now), None)
         if table is not None:
             del self._waiting[table]
+            self._resting.pop(table, None)
             self._running.add(table)
         return table
 
-    def done(self, table: str) -> None:
-        """The worker that took `table` is through with it."""
+    def done(self, table: str, rest_until: float) -> None:
+        """The worker that took `table` is through with it; nobody takes it before `rest_until`."""
         self._running.discard(table)
+        self._resting[table] = rest_until
 
     def withdraw(self, table: str) -> None:
         """Let `table` wait no more."""
         self._waiting.pop(table, None)
 
-    @property
-    def ready(self) -> bool:
-        """Whether `take` would give a table."""
-        return self._next() is not None
+    def due(self) -> float | None:
+        """From when on `take` gives a table, as things are; None if it gives none at any time."""
+        return min(map(self._rests_until, self._free()), default=None)
 
     def clear(self) -> int:
         """Let nobody wait any more; returns how many did."""
@@ -79,5 +86,8 @@ class CoalescingQueue:
         """Number of tables that are worked on."""
         return len(self._running)
 
-    def _next(self) -> str | None:
-        return next((t for t in self._waiting if t not in self._running), None)
+    def _free(self) -> Iterator[str]:
+        return (table for table in self._waiting if table not in self._running)
+
+    def _rests_until(self, table: str) -> float:
+        return self._resting.get(table, -math.inf)

@@ -1,7 +1,8 @@
 """The service of a driver: submissions in, attempts on a few workers, counts out.
 
-Whoever writes to a table is never affected by it: `committed` takes microseconds, and an attempt's
-failure is counted and logged, not raised.
+Whoever writes to a table does not wait for it: `committed` takes microseconds, and an attempt's
+failure is counted and logged, not raised. What both share are the cores. So after a compaction its
+table rests for as long as that took: half of the time belongs to the writes alone.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ class AutoCompactionService:
     def work_one(self) -> Result | None:
         """Carry out the next attempt in this thread; None if no table is due for one."""
         with self._wake:
-            table = None if self._closed else self._queue.take()
+            began = self._clock()
+            table = None if self._closed else self._queue.take(began)
             if table is None:
                 return None
             attempt = Attempt(table, f"auto-compaction-{uuid.uuid4()}", self._compactor, self._dml)
@@ -134,7 +136,9 @@ class AutoCompactionService:
         result = attempt.run()
         with self._wake:
             del self._attempts[table]
-            self._queue.done(table)
+            now = self._clock()
+            rest = now - began if result.outcome is Outcome.COMPLETED else 0.0
+            self._queue.done(table, now + rest)
             self._book(table, result)
             report = self.report(table)
             self._wake.notify_all()  # the table may wait again, and `idle` may be awaited
@@ -178,9 +182,15 @@ class AutoCompactionService:
         while True:
             self.work_one()
             with self._wake:
-                self._wake.wait_for(lambda: self._closed or self._queue.ready)
+                while not self._closed and (wait := self._wait()) != 0.0:
+                    self._wake.wait(wait)
                 if self._closed:
                     return
+
+    def _wait(self) -> float | None:
+        """Seconds until there is a table to take; None if somebody has to submit one first."""
+        due = self._queue.due()
+        return None if due is None else max(0.0, due - self._clock())
 
     def _standing(self, table: str) -> Standing:
         return self._standings.get(table, _FRESH)

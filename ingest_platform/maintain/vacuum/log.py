@@ -27,6 +27,11 @@ class VacuumLog:
         self._delta: Any = self._jvm.org.apache.spark.sql.delta
         self._log: Any = self._delta.DeltaLog.forTable(spark._jsparkSession, path)
 
+    def load(self) -> None:
+        """Have Spark read the log: a vacuum that follows finds it in memory."""
+        none = self._option(None)
+        self._log.update(False, none, none).stateDS().count()
+
     def started(self, files: int, size: int, kept: Retention, mode: str) -> int:
         """Commit `VACUUM START`; returns its version.
 

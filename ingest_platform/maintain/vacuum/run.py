@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -104,8 +105,13 @@ class Vacuum:
                     raise
                 log.info("%s: the log does not reach back far enough, listing instead", self.path)
         begun = time.monotonic()
-        listing = list(self.storage.files())
-        listed = time.monotonic()
+        # Both take seconds, one of the network, the other of Spark. What is deleted is decided by
+        # the query below, on the newest version after the listing.
+        with ThreadPoolExecutor(1, thread_name_prefix="vacuum") as beside:
+            loaded = beside.submit(lambda: VacuumLog(self.spark, self.path).load())
+            listing = list(self.storage.files())
+            listed = time.monotonic()
+            loaded.result()
         with self._inventory(listing):
             paths = self._candidates(_FROM_INVENTORY)
         found = time.monotonic() - listed

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from ingest_platform.drivers.vacuum_table import JVM_OPTIONS as VACUUM_JVM
 from ingest_platform.spark.java import find_java
 from ingest_platform.spark.session import JVM_OPTIONS, driver_java_options
 
@@ -26,19 +27,35 @@ def test_the_users_options_come_last() -> None:
     ],
 )
 def test_a_jvm_starts_with_the_collector_that_the_user_chose(users: str, collector: str) -> None:
-    java = find_java(os.environ)
-    options = driver_java_options(JVM_OPTIONS, users).split()
+    flags = flags_of_a_jvm(JVM_OPTIONS, users)
+    assert flags[collector] == "true"
+    collectors = ("UseParallelGC", "UseG1GC", "UseSerialGC", "UseZGC")
+    assert [flags[name] for name in collectors].count("true") == 1
+
+
+def test_no_full_collection_before_the_drivers_classes_are_there() -> None:
+    assert int(flags_of_a_jvm(JVM_OPTIONS, "")["MetaspaceSize"]) == 256 << 20
+
+
+def test_vacuums_jvm_compiles_once_unless_the_user_wants_otherwise() -> None:
+    options = (*JVM_OPTIONS, *VACUUM_JVM)
+    assert flags_of_a_jvm(options, "")["TieredStopAtLevel"] == "1"
+    assert flags_of_a_jvm(options, "-XX:TieredStopAtLevel=4")["TieredStopAtLevel"] == "4"
+
+
+def flags_of_a_jvm(platform: tuple[str, ...], users: str) -> dict[str, str]:
+    """All flags of a JVM that starts with these options, by name."""
     answer = subprocess.run(
-        [str(java.executable), *options, "-XX:+PrintFlagsFinal", "-version"],
+        [
+            str(find_java(os.environ).executable),
+            *driver_java_options(platform, users).split(),
+            "-XX:+PrintFlagsFinal",
+            "-version",
+        ],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    in_use = {
-        line.split()[1]
-        for line in answer.stdout.splitlines()
-        if line.split()[1:2] and line.split()[1].endswith("GC") and " = true" in line
-    }
-    assert collector in in_use
-    assert len(in_use & {"UseParallelGC", "UseG1GC", "UseSerialGC", "UseZGC"}) == 1
+    rows = (line.split() for line in answer.stdout.splitlines() if " = " in line)
+    return {row[1]: row[3] for row in rows}

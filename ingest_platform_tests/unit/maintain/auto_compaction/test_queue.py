@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -18,8 +20,10 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.queue = CoalescingQueue(CAPACITY)
+        self.now = 0.0
         self.waiting: list[str] = []
         self.running: list[str] = []
+        self.resting: dict[str, float] = {}
 
     @rule(table=TABLES)
     def submit(self, table: str) -> None:
@@ -35,17 +39,26 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def take(self) -> None:
         free = [t for t in self.waiting if t not in self.running]
-        assert self.queue.ready == bool(free)
-        taken = self.queue.take()
-        assert taken == (free[0] if free else None)  # first come, first served
+        rested = [t for t in free if self.resting.get(t, 0.0) <= self.now]
+        due = self.queue.due()
+        assert (due is None) == (not free)
+        assert (due is not None and due <= self.now) == bool(rested)
+        taken = self.queue.take(self.now)
+        assert taken == (rested[0] if rested else None)  # first come, first served
         if taken is not None:
             self.waiting.remove(taken)
             self.running.append(taken)
 
-    @rule(table=TABLES)
-    def done(self, table: str) -> None:
-        self.queue.done(table)
-        self.running = [t for t in self.running if t != table]
+    @rule(table=TABLES, rest=st.sampled_from([0.0, 1.0, 5.0]))
+    def done(self, table: str, rest: float) -> None:
+        if table in self.running:
+            self.queue.done(table, self.now + rest)
+            self.running.remove(table)
+            self.resting[table] = self.now + rest
+
+    @rule(seconds=st.sampled_from([0.5, 3.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
 
     @rule(table=TABLES)
     def withdraw(self, table: str) -> None:
@@ -65,12 +78,11 @@ class QueueMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """No submission that was accepted is ever lost: all of them come out."""
         for table in list(self.running):
-            self.queue.done(table)
-        self.running = []
+            self.queue.done(table, self.now)
         came = []
-        while (table := self.queue.take()) is not None:
-            came.append(table)
-        assert came == self.waiting
+        while (due := self.queue.due()) is not None:
+            came.append(self.queue.take(max(due, self.now)))
+        assert sorted(filter(None, came)) == sorted(self.waiting)
 
 
 TestQueue = QueueMachine.TestCase
@@ -81,8 +93,19 @@ def test_table_that_is_worked_on_may_wait_once_more() -> None:
     """A commit during its compaction must be looked at afterwards, and not by a second worker."""
     queue = CoalescingQueue(8)
     queue.submit("t")
-    assert queue.take() == "t"
+    assert queue.take(0.0) == "t"
     assert [queue.submit("t"), queue.submit("t")] == [Submission.QUEUED, Submission.COALESCED]
-    assert queue.take() is None
-    queue.done("t")
-    assert queue.take() == "t"
+    assert queue.take(0.0) is None
+    queue.done("t", 0.0)
+    assert queue.take(0.0) == "t"
+
+
+def test_table_that_rests_keeps_no_other_from_its_turn() -> None:
+    queue = CoalescingQueue(8)
+    queue.submit("t")
+    assert queue.take(0.0) == "t"
+    queue.done("t", 10.0)
+    assert [queue.submit("t"), queue.submit("u")] == [Submission.QUEUED, Submission.QUEUED]
+    assert queue.due() == -math.inf
+    assert queue.take(9.9) == "u"
+    assert [queue.due(), queue.take(9.9), queue.take(10.0)] == [10.0, None, "t"]

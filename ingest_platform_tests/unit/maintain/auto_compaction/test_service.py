@@ -60,6 +60,46 @@ def test_commits_in_between_are_one_attempt_on_the_newest_snapshot() -> None:
     assert compactor.looked == ["t"]
 
 
+def test_after_a_compaction_its_table_rests_for_as_long() -> None:
+    """In a table that is written without a pause, half of the time belongs to the writes alone."""
+    clock = Clock()
+
+    def run(group: str) -> Result:
+        del group
+        clock.now += 3.0
+        return DONE
+
+    s = service(ScriptedCompactor(run), clock=clock)
+    s.committed("t")
+    assert s.work_one() is not None
+    s.committed("t")
+    clock.now += 2.9
+    assert s.work_one() is None
+    s.committed("u")
+    assert s.work_one() is not None  # the rest is that table's own
+    assert s.work_one() is not None
+
+
+def test_worker_comes_back_when_the_rest_is_over() -> None:
+    """Nobody wakes it: the commit came while the table was resting."""
+    took = threading.Event()
+
+    def run(group: str) -> Result:
+        del group
+        time.sleep(0.3)
+        took.set()
+        return DONE
+
+    s = AutoCompactionService(ScriptedCompactor(run), ScriptedDml(), limits=Limits(parallelism=1))
+    s.start()
+    s.committed("t")
+    assert took.wait(10)
+    s.committed("t")
+    assert s.wait_until_idle(10)
+    assert s.report("t").completed == 2
+    assert s.close(10)
+
+
 def test_full_queue_drops_and_counts() -> None:
     s = service(limits=Limits(capacity=2))
     said = [s.committed(table) for table in "abca"]
